@@ -43,6 +43,7 @@ DebugConnection::DebugConnection(home::Home& home, std::shared_ptr<home::Debugge
 
 DebugConnection::~DebugConnection() {
     watch_.reset();
+    server_.closed();
     process_->detach();
 }
 

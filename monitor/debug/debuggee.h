@@ -7,6 +7,7 @@
 #include <sys/user.h>
 
 #include <cstddef>
+#include <memory>
 #include <optional>
 #include <set>
 #include <span>
@@ -25,6 +26,8 @@ struct Registers {
     user_regs_struct general{};
     std::vector<std::byte> extended;  // as PTRACE_GETREGSET gives NT_X86_XSTATE; may be empty
 };
+
+class Debuggee;
 
 // Why the process stopped, or how it ended.
 struct StopReason {
@@ -48,14 +51,20 @@ struct StopReason {
         bool before = true;
     };
     std::optional<Call> call;
-    // The signal is SIGTRAP because the thread has made this child, which goes on by itself.
+    // The signal is SIGTRAP because the thread has made this child, which waits for the debugger.
     struct Fork {
         pid_t child = 0;
-        bool shares_memory = false;  // vfork
-        bool is_over = false;        // it does not share it any more
+        bool shares_memory = false;                   // vfork
+        bool is_over = false;                         // it does not share it any more
+        std::shared_ptr<Debuggee> process = nullptr;  // null if it is over
     };
     std::optional<Fork> fork;
+    pid_t pid = 0;  // of the process; 0: the one with which the debugger began
 };
+
+inline bool has_ended(const StopReason& why) {
+    return why.kind == StopReason::Kind::exited || why.kind == StopReason::Kind::killed;
+}
 
 // Which system calls stop a thread that makes them.
 struct CaughtCalls {
@@ -126,6 +135,9 @@ public:
     virtual ~Debuggee() = default;
 
     [[nodiscard]] virtual pid_t pid() const = 0;
+    // To be awaited before anything but its threads' names is asked of a child that has just been
+    // born, and before it continues; detach() does without. False if it cannot be debugged.
+    virtual Task<bool> prepare() = 0;
     // Whether it was begun for the debugger, which then ends it when it goes.
     [[nodiscard]] virtual bool was_started() const = 0;
     // Ascending, by the program's own ids.
@@ -143,8 +155,8 @@ public:
     // Lets these threads continue; others stay stopped. GdbServer::on_stop is called when all are
     // stopped again, or the process has ended.
     virtual void go_on(const std::vector<Continuation>& threads) = 0;
-    // Stops the process if it runs, with SIGINT as the reason.
-    virtual void interrupt() = 0;
+    // Stops the process if it runs, with this signal as the reason; 0: none.
+    virtual void interrupt(int signal) = 0;
     virtual void kill() = 0;
     // Lets the process continue without breakpoints. Its stops are not reported any more.
     virtual void detach() = 0;

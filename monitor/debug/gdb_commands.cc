@@ -1,7 +1,9 @@
 // GdbConversation's answers to packets; larger groups of packets are in files of their own.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <limits>
 #include <string_view>
 
 #include "monitor/debug/gdb_conversation.h"
@@ -14,6 +16,7 @@ namespace gpr::debug {
 namespace {
 
 const char* const bad_packet = "E16";
+const char* const no_such_thread = "E03";
 const char* const unknown = "";  // the protocol's answer to an unknown packet
 
 // Removes the name from the packet's beginning, if it is there.
@@ -23,24 +26,29 @@ bool take_name(std::string_view& packet, std::string_view name) {
     return true;
 }
 
+std::optional<pid_t> to_pid(std::string_view digits) {
+    const auto number = to_number(digits);
+    if (!number || *number > std::numeric_limits<pid_t>::max()) return std::nullopt;
+    return static_cast<pid_t>(*number);
+}
+
 bool is_for_gpr(std::string_view words) { return words == "gpr" || words.starts_with("gpr "); }
 
 }  // namespace
 
 Task<GdbConversation::Answer> GdbConversation::answer(std::string packet) {
+    std::string asked = packet;
+    const bool ready = co_await prepare_for(std::move(asked));
+    if (phase_ == Phase::over) co_return std::nullopt;
+    const GdbProcesses::One* one = threads_.chosen_process();
+    if (!ready || !one) co_return no_such_thread;
     std::string rest = packet.empty() ? "" : packet.substr(1);
+    DebuggeeMemory& memory = one->shown().memory();
     switch (packet.empty() ? '\0' : packet.front()) {
-        case 'm':
-            co_return co_await read_memory(debuggee_.memory(), std::move(rest),
-                                           MemoryForm::hexadecimal);
-        case 'x':
-            co_return co_await read_memory(debuggee_.memory(), std::move(rest), MemoryForm::binary);
-        case 'M':
-            co_return co_await write_memory(debuggee_.memory(), std::move(rest),
-                                            MemoryForm::hexadecimal);
-        case 'X':
-            co_return co_await write_memory(debuggee_.memory(), std::move(rest),
-                                            MemoryForm::binary);
+        case 'm': co_return co_await read_memory(memory, std::move(rest), MemoryForm::hexadecimal);
+        case 'x': co_return co_await read_memory(memory, std::move(rest), MemoryForm::binary);
+        case 'M': co_return co_await write_memory(memory, std::move(rest), MemoryForm::hexadecimal);
+        case 'X': co_return co_await write_memory(memory, std::move(rest), MemoryForm::binary);
         case 'Z': co_return co_await set_breakpoint(std::move(rest), true);
         case 'z': co_return co_await set_breakpoint(std::move(rest), false);
         default: break;
@@ -67,13 +75,14 @@ Task<std::string> GdbConversation::set_breakpoint(std::string what, bool there) 
     const auto length = to_number(take_until(words, ';'));
     if (!number || *number > 4 || *number == 3) co_return unknown;
     if (!at || !length) co_return bad_packet;
-    if (threads_.means_child()) co_return "OK";  // it goes on without breakpoints
+    const GdbProcesses::One* its = threads_.chosen_process();
+    if (!its || its->is_past()) co_return "OK";  // the memory that it was for is not the child's
     if (*number != 0) {
         const HardwareBreakpoint one{HardwareBreakpoint::Kind::execution, {*at}, *length};
         co_return set_hardware(*number, one, there);
     }
     if (!told_of_breakpoints_) co_return unknown;
-    bool done = co_await debuggee_.memory().set_breakpoint({*at}, there);
+    bool done = co_await its->process->memory().set_breakpoint({*at}, there);
     co_return done ? "OK" : "E0e";
 }
 
@@ -88,7 +97,8 @@ std::string GdbConversation::set_hardware(uint64_t type, const HardwareBreakpoin
     } else {
         wanted.kind = type == 2 ? Kind::writing : Kind::access;
     }
-    if (debuggee_.traps().set_hardware(wanted, there)) return "OK";
+    const GdbProcesses::One* its = threads_.chosen_process();
+    if (its && its->process->traps().set_hardware(wanted, there)) return "OK";
     return "E.gpr: the processor watches four places of up to 8 aligned bytes; delete some, or use "
            "'set can-use-hw-watchpoints 0'";
 }
@@ -97,25 +107,27 @@ GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet)
     if (packet.empty()) return unknown;
     const std::string_view rest = packet.substr(1);
     switch (packet.front()) {
-        case '?':
-            if (!has_ended() && threads_.exists(stop_.tid)) threads_.choose(stop_.tid);
-            return stop_reply(debuggee_, threads_, stop_);
+        case '?': {
+            const pid_t pid = stop_.pid == 0 ? processes_.first() : stop_.pid;
+            const GdbProcesses::One* its = processes_.find(pid);
+            if (!its) its = threads_.chosen_process();
+            if (threads_.exists(stop_.tid)) threads_.choose(pid, stop_.tid);
+            return its ? stop_reply(*its->process, threads_, stop_) : "E03";
+        }
         case 'H': return threads_.answer_choice(rest);
         case 'T': return threads_.answer_alive(rest);
         case 'g':
         case 'G':
         case 'p':
-        case 'P': return answer_register_packet(debuggee_, threads_.chosen(), packet);
+        case 'P': return answer_register_packet(threads_, packet);
         case 'c':
         case 'C':
         case 's':
-        case 'S': {
-            const pid_t meant = threads_.continued().tid;
-            const pid_t tid = meant > 0 ? meant : stop_.tid > 0 ? stop_.tid : threads_.chosen();
-            return resume(Resumption::parse_old(packet, tid));
-        }
+        case 'S': return resume(resumption_of(packet));
         case 'D': return detach_from(rest);
-        case 'k': kill(); return std::nullopt;
+        case 'k':
+            while (phase_ != Phase::over) kill(processes_.all().begin()->first);
+            return std::nullopt;
         case 'q': return answer_query(packet);
         case 'Q': return answer_setting(packet);
         case 'v': return answer_extended(packet);
@@ -123,18 +135,17 @@ GdbConversation::Answer GdbConversation::answer_at_once(std::string_view packet)
     }
 }
 
-// process: ";PID", or nothing for the one that is debugged. The child of which gdb was told after a
-// fork goes on by itself already.
+// process: ";PID", or nothing for all.
 GdbConversation::Answer GdbConversation::detach_from(std::string_view process) {
     if (take_name(process, ";")) {
-        const auto pid = to_number(process);
-        if (pid && forked_ != 0 && *pid == static_cast<uint64_t>(forked_)) {
-            threads_.name_child(forked_ = 0);
-            return "OK";
-        }
+        const auto pid = to_pid(process);
+        if (!pid || !processes_.find(*pid)) return bad_packet;
+        send("OK");
+        detach(*pid);
+        return std::nullopt;
     }
     send("OK");
-    detach();
+    while (phase_ != Phase::over) detach(processes_.all().begin()->first);
     return std::nullopt;
 }
 
@@ -143,10 +154,14 @@ std::string GdbConversation::answer_query(std::string_view packet) {
     if (take_name(packet, "qXfer:")) return transfers_.answer(packet);
     if (take_name(packet, "qSymbol:")) return thread_locals_.answer_symbol(packet);
     if (take_name(packet, "qThreadExtraInfo,")) return threads_.answer_description(packet);
-    if (take_name(packet, "qAttached")) return debuggee_.was_started() ? "0" : "1";
+    if (take_name(packet, "qAttached")) {
+        const auto pid = to_pid(packet.substr(std::min<size_t>(1, packet.size())));
+        const GdbProcesses::One* one = pid ? processes_.find(*pid) : threads_.chosen_process();
+        return one && one->process->was_started() ? "0" : "1";
+    }
     if (packet == "qfThreadInfo") return threads_.answer_first_ids();
     if (packet == "qsThreadInfo") return threads_.answer_next_ids();
-    if (packet == "qC") return "QC" + threads_.name_of(threads_.chosen());
+    if (packet == "qC") return current_thread();
     return unknown;
 }
 
@@ -166,12 +181,20 @@ std::string GdbConversation::answer_features(std::string_view theirs) {
     const bool vforks = theirs.find("vfork-events+") != std::string_view::npos;
     if (forks) ours += ";fork-events+";
     if (vforks) ours += ";vfork-events+";
-    debuggee_.traps().catch_forks(forks, vforks);
-    if (theirs.find("multiprocess+") != std::string_view::npos) {
+    const bool several = theirs.find("multiprocess+") != std::string_view::npos;
+    for (auto& [pid, one] : processes_.all()) {
+        one.process->traps().catch_forks(forks && several, vforks && several);
+    }
+    if (several) {
         threads_.name_process_too(true);
         ours += ";multiprocess+";
     }
     return ours;
+}
+
+std::string GdbConversation::current_thread() const {
+    const GdbProcesses::One* one = threads_.chosen_process();
+    return one ? "QC" + threads_.name_of(one->process->pid(), threads_.chosen()) : no_such_thread;
 }
 
 std::string GdbConversation::answer_setting(std::string_view packet) {
@@ -196,7 +219,8 @@ std::string GdbConversation::catch_calls(std::string_view what) {
         if (!number || !calls.any) return bad_packet;
         calls.numbers.insert(*number);
     }
-    debuggee_.traps().catch_calls(std::move(calls));
+    const GdbProcesses::One* one = threads_.chosen_process();
+    if (one) one->process->traps().catch_calls(std::move(calls));
     return "OK";
 }
 
@@ -215,11 +239,12 @@ std::string GdbConversation::pass_signals(std::string_view numbers) {
 GdbConversation::Answer GdbConversation::answer_extended(std::string_view packet) {
     if (take_name(packet, "vFile:")) return files_.answer(packet);
     if (packet == "vCont?") return "vCont;c;C;s;S;t";
-    if (take_name(packet, "vCont")) return resume(Resumption::parse(packet, threads_));
+    if (packet.starts_with("vCont")) return resume(resumption_of(packet));
     if (take_name(packet, "vKill;")) {
-        if (to_number(packet) != static_cast<uint64_t>(debuggee_.pid())) return bad_packet;
+        const auto pid = to_pid(packet);
+        if (!pid || !processes_.find(*pid)) return bad_packet;
         send("OK");
-        kill();
+        kill(*pid);
         return std::nullopt;
     }
     return unknown;  // as for vMustReplyEmpty
@@ -231,7 +256,9 @@ Task<GdbConversation::Answer> GdbConversation::run_command(std::string words) {
     std::string output = "gpr answers only what begins with 'gpr': try 'monitor gpr'.\n";
     if (is_for_gpr(*text)) {
         std::string command = *text;
-        output = co_await debuggee_.command(std::move(command));
+        std::shared_ptr<Debuggee> process;
+        if (const auto* one = threads_.chosen_process()) process = one->process;
+        if (process) output = co_await process->command(std::move(command));
     }
     if (phase_ == Phase::over) co_return std::nullopt;
     constexpr size_t most_bytes = most_packet_bytes / 2 - 1;

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "monitor/debug/gdb_register_packets.h"
-
 namespace gpr::debug {
 
 namespace {
@@ -14,13 +12,13 @@ constexpr size_t most_waiting = 16;
 
 GdbConversation::GdbConversation(Debuggee& debuggee, std::function<void(std::string)> send,
                                  std::function<void()> hang_up)
-    : debuggee_(debuggee),
+    : processes_(debuggee),
       send_(std::move(send)),
       hang_up_(std::move(hang_up)),
-      threads_(debuggee),
-      files_(debuggee),
-      transfers_(debuggee, threads_),
-      thread_locals_(debuggee, threads_) {}
+      threads_(processes_),
+      files_(processes_),
+      transfers_(processes_, threads_),
+      thread_locals_(processes_, threads_) {}
 
 void GdbConversation::receive(std::string_view bytes) {
     while (phase_ != Phase::over) {
@@ -40,7 +38,9 @@ void GdbConversation::take(PacketReader::Arrival arrival) {
         case Kind::interrupt:
             if (phase_ != Phase::running) return;  // sent before our stop reply arrived
             interrupted_ = true;
-            debuggee_.interrupt();
+            for (auto& [pid, one] : processes_.all()) {
+                if (one.runs && first_stopped_ == 0) return one.process->interrupt(SIGINT);
+            }
             return;
         case Kind::damaged:
             // Without acknowledgements a damaged packet is not sent again.
@@ -86,85 +86,9 @@ void GdbConversation::give_up() {
     hang_up_();
 }
 
-void GdbConversation::close() {
-    if (phase_ != Phase::over && !has_ended()) debuggee_.detach();
-    phase_ = Phase::over;
-    waiting_.clear();
-}
-
 void GdbConversation::abandon() {
     phase_ = Phase::over;
     waiting_.clear();
-}
-
-void GdbConversation::on_stop(const StopReason& why) {
-    if (phase_ == Phase::over) return;
-    stop_ = why;
-    if (why.kind == StopReason::Kind::exec) thread_locals_.forget();
-    // A debugger that does not know exec events is told that the process has ended.
-    if (why.kind == StopReason::Kind::exec && !told_of_exec_) {
-        debuggee_.detach();
-        stop_ = {StopReason::Kind::exited, why.tid, 0};
-    }
-    // A process that was not resumed can only have ended: resume() will tell of that.
-    if (phase_ != Phase::running) return;
-    if (passes(stop_)) {
-        debuggee_.go_on(resumption_->apply_with(debuggee_.threads(), why.tid, why.value));
-        return;
-    }
-    tell_stop();
-    if (phase_ == Phase::stopped) start_work();
-}
-
-// Whether the signal is delivered without telling gdb. Not if the thread steps, because it would
-// arrive in the signal's handler.
-bool GdbConversation::passes(const StopReason& why) {
-    if (why.kind != StopReason::Kind::signal || why.call || why.fork || !resumption_ ||
-        !passed_signals_.contains(why.value))
-        return false;
-    if (interrupted_ && why.value == SIGINT) return false;
-    const auto continued = resumption_->apply({why.tid}, 0);
-    return continued.empty() || !continued.front().steps;
-}
-
-void GdbConversation::tell_stop() {
-    phase_ = Phase::stopped;
-    threads_.name_child(forked_ = stop_.fork && !stop_.fork->is_over ? stop_.fork->child : 0);
-    if (!has_ended() && threads_.exists(stop_.tid)) threads_.choose(stop_.tid);
-    send(stop_reply(debuggee_, threads_, stop_));
-    if (has_ended()) end();
-}
-
-GdbConversation::Answer GdbConversation::resume(std::optional<Resumption> how) {
-    if (!how) return "E16";
-    if (has_ended()) {
-        tell_stop();
-        return std::nullopt;
-    }
-    const auto threads = debuggee_.threads();
-    const auto continuations = how->apply(threads, stop_.tid);
-    if (continuations.empty() && !threads.empty()) {
-        // The threads that were to continue have ended: no stop would follow.
-        stop_.value = 0;
-        tell_stop();
-        return std::nullopt;
-    }
-    resumption_ = std::move(how);
-    interrupted_ = false;
-    phase_ = Phase::running;
-    // A process without threads is about to end, and on_stop() will tell of that.
-    if (!continuations.empty()) debuggee_.go_on(continuations);
-    return std::nullopt;
-}
-
-void GdbConversation::kill() {
-    if (!has_ended()) debuggee_.kill();
-    end();
-}
-
-void GdbConversation::detach() {
-    if (!has_ended()) debuggee_.detach();
-    end();
 }
 
 }  // namespace gpr::debug

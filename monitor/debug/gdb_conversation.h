@@ -13,6 +13,7 @@
 #include "monitor/debug/debuggee.h"
 #include "monitor/debug/gdb_files.h"
 #include "monitor/debug/gdb_packets.h"
+#include "monitor/debug/gdb_processes.h"
 #include "monitor/debug/gdb_resumption.h"
 #include "monitor/debug/gdb_thread_locals.h"
 #include "monitor/debug/gdb_threads.h"
@@ -53,6 +54,7 @@ private:
     std::string answer_query(std::string_view packet);
     std::string answer_setting(std::string_view packet);
     Answer answer_extended(std::string_view packet);
+    [[nodiscard]] std::string current_thread() const;
     std::string answer_features(std::string_view theirs);
     std::string pass_signals(std::string_view numbers);
     Task<Answer> run_command(std::string words);
@@ -61,17 +63,24 @@ private:
     std::string catch_calls(std::string_view what);
     Answer detach_from(std::string_view process);
 
+    // gdb_stops.cc: how the processes continue and stop.
+    std::optional<Resumption> resumption_of(std::string_view packet);
+    // False: a process that the packet is about cannot be debugged.
+    Task<bool> prepare_for(std::string packet);
     Answer resume(std::optional<Resumption> how);
-    // Answers the debugger's last "continue" or "step" with a stop reply.
-    void tell_stop();
+    bool let_go(const Resumption& how);
     bool passes(const StopReason& why);
-    [[nodiscard]] bool has_ended() const {
-        return stop_.kind == StopReason::Kind::exited || stop_.kind == StopReason::Kind::killed;
-    }
-    void kill();
-    void detach();
+    void halt_others();
+    // A stop of which the debugger is yet to be told; nullopt: there is none.
+    std::optional<StopReason> take_untold(const Resumption* how);
+    // Answers the debugger's last "continue" or "step" with a stop reply.
+    void tell_stop(const StopReason& why);
+    void kill(pid_t pid);
+    void detach(pid_t pid);
+    // The debugger does not have this process any more. The last one ends the conversation.
+    void drop(pid_t pid);
 
-    Debuggee& debuggee_;
+    GdbProcesses processes_;
     std::function<void(std::string)> send_;
     std::function<void()> hang_up_;
 
@@ -82,12 +91,12 @@ private:
     bool working_ = false;
 
     Phase phase_ = Phase::stopped;
-    StopReason stop_;                       // the latest
+    StopReason stop_;                       // the latest that was told
+    pid_t first_stopped_ = 0;               // the process for which the others have to stop
     std::optional<Resumption> resumption_;  // the latest
     bool told_of_breakpoints_ = false;      // the debugger understands "swbreak" in a stop reply
     bool told_of_exec_ = false;             // the debugger understands "exec" in a stop reply
     bool told_of_hardware_ = false;         // likewise "hwbreak"
-    pid_t forked_ = 0;                      // the child of which it was told last
     bool interrupted_ = false;              // by the debugger, since the latest resumption
     std::set<int> passed_signals_;          // delivered without telling the debugger
 

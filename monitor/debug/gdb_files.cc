@@ -65,9 +65,24 @@ std::string GdbFiles::answer(std::string_view operation) {
     return "";
 }
 
-std::string_view GdbFiles::place_in_proc(std::string_view path) const {
-    const std::string folder = fmt::format("/proc/{}/", debuggee_.pid());
-    return path.starts_with(folder) ? path.substr(folder.size()) : std::string_view();
+const GdbProcesses::One* GdbFiles::take_folder(std::string_view& path) const {
+    for (const auto& [pid, one] : processes_.all()) {
+        const std::string folder = fmt::format("/proc/{}/", pid);
+        if (!path.starts_with(folder)) continue;
+        path.remove_prefix(folder.size());
+        return &one;
+    }
+    return nullptr;
+}
+
+// gdb does not say whose file it wants.
+Result<Fd> GdbFiles::open_mapped(const std::string& path) const {
+    Result<Fd> opened = fail(ENOENT, "there is no process");
+    for (const auto& [pid, one] : processes_.all()) {
+        opened = one.process->memory().open_mapped_file(path);
+        if (opened) return opened;
+    }
+    return opened;
 }
 
 std::string GdbFiles::open(std::string_view arguments) {
@@ -77,12 +92,13 @@ std::string GdbFiles::open(std::string_view arguments) {
     if (*flags != 0) return failure(EROFS);  // 0 is O_RDONLY
     if (files_.size() >= most_files) return failure(EMFILE);
     File file;
-    const std::string_view in_proc = place_in_proc(*path);
-    const bool of_thread = in_proc.starts_with("task/");
-    if (in_proc == "maps" || in_proc == "smaps" || (of_thread && in_proc.ends_with("/maps"))) {
-        file.content = debuggee_.memory().maps();
+    std::string_view name = *path;
+    const GdbProcesses::One* its = take_folder(name);
+    const bool of_thread = name.starts_with("task/") && name.ends_with("/maps");
+    if (its && (name == "maps" || name == "smaps" || of_thread)) {
+        file.content = its->shown().memory().maps();
     } else {
-        auto opened = debuggee_.memory().open_mapped_file(*path);
+        auto opened = open_mapped(*path);
         if (!opened) return failure(opened.error().code);
         file.fd = std::move(*opened);
     }
@@ -136,8 +152,10 @@ std::string GdbFiles::close(std::string_view arguments) {
 std::string GdbFiles::read_link(std::string_view arguments) const {
     const auto path = from_hex(arguments);
     if (!path) return failure(EINVAL);
-    if (place_in_proc(*path) == "exe") return with_data(debuggee_.memory().executable());
-    return failure(ENOENT);
+    std::string_view name = *path;
+    const GdbProcesses::One* its = take_folder(name);
+    if (!its || name != "exe") return failure(ENOENT);
+    return with_data(its->shown().memory().executable());
 }
 
 }  // namespace gpr::debug

@@ -7,13 +7,13 @@
 #include <string_view>
 
 #include "base/fd.h"
-#include "monitor/debug/debuggee.h"
+#include "monitor/debug/gdb_processes.h"
 
 namespace gpr::debug {
 
 class GdbFiles {
 public:
-    explicit GdbFiles(Debuggee& debuggee) : debuggee_(debuggee) {}
+    explicit GdbFiles(const GdbProcesses& processes) : processes_(processes) {}
 
     // operation: what follows "vFile:". Returns an empty string for an unknown one.
     [[nodiscard]] std::string answer(std::string_view operation);
@@ -30,10 +30,12 @@ private:
     [[nodiscard]] std::string close(std::string_view arguments);
     [[nodiscard]] std::string read_link(std::string_view arguments) const;
     [[nodiscard]] const File* find(std::string_view number) const;
-    // What follows /proc/PID/; empty if the path is elsewhere.
-    [[nodiscard]] std::string_view place_in_proc(std::string_view path) const;
+    // Whose folder in /proc the path is in; null if it is elsewhere. What follows /proc/PID/
+    // remains.
+    [[nodiscard]] const GdbProcesses::One* take_folder(std::string_view& path) const;
+    [[nodiscard]] Result<Fd> open_mapped(const std::string& path) const;
 
-    Debuggee& debuggee_;
+    const GdbProcesses& processes_;
     std::map<uint64_t, File> files_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "monitor/debug/gdb_packets.h"
 #include "monitor/debug/gdb_registers.h"
 #include "monitor/debug/gdb_signals.h"
@@ -44,7 +46,11 @@ std::string usual_registers(const Debuggee& debuggee, pid_t tid) {
 
 }  // namespace
 
-std::string answer_register_packet(Debuggee& debuggee, pid_t tid, std::string_view packet) {
+std::string answer_register_packet(const GdbThreads& threads, std::string_view packet) {
+    const GdbProcesses::One* one = threads.chosen_process();
+    if (!one) return no_such_thread;
+    Debuggee& debuggee = one->shown();
+    const pid_t tid = one->is_past() ? one->parents_tid : threads.chosen();
     auto registers = debuggee.registers(tid);
     if (!registers) return no_such_thread;
     const std::string_view rest = packet.substr(1);
@@ -59,7 +65,7 @@ std::string answer_register_packet(Debuggee& debuggee, pid_t tid, std::string_vi
             break;
         default: return "";
     }
-    return debuggee.set_registers(tid, *registers) ? "OK" : refused;
+    return !one->is_past() && debuggee.set_registers(tid, *registers) ? "OK" : refused;
 }
 
 namespace {
@@ -77,7 +83,7 @@ std::string cause(Debuggee& debuggee, const GdbThreads& threads, const StopReaso
     if (why.fork && why.fork->is_over) return "vforkdone:;";
     if (why.fork) {
         return fmt::format("{}:{};", why.fork->shares_memory ? "vfork" : "fork",
-                           threads.name_of_child(why.fork->child));
+                           threads.name_of(why.fork->child, why.fork->child));
     }
     if (!why.hardware) return "";
     switch (why.hardware->kind) {
@@ -102,10 +108,12 @@ std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads, const Stop
         case StopReason::Kind::exec: break;
     }
     const bool exec = why.kind == StopReason::Kind::exec;
-    const pid_t tid = threads.exists(why.tid) ? why.tid : threads.chosen();
+    const auto its = debuggee.threads();
+    const bool is_there = std::ranges::binary_search(its, why.tid);
+    const pid_t tid = is_there ? why.tid : its.empty() ? threads.chosen() : its.front();
     const int signal = exec ? SIGTRAP : why.value;
     return fmt::format("T{:02x}{}thread:{};{}", to_gdb_signal(signal),
-                       usual_registers(debuggee, tid), threads.name_of(tid),
+                       usual_registers(debuggee, tid), threads.name_of(debuggee.pid(), tid),
                        cause(debuggee, threads, why));
 }
 

@@ -9,10 +9,10 @@
 
 namespace gpr::debug {
 
-// packet: g, G, p or P with its arguments, for thread `tid`.
-[[nodiscard]] std::string answer_register_packet(Debuggee& debuggee, pid_t tid,
+// packet: g, G, p or P with its arguments, for the chosen thread.
+[[nodiscard]] std::string answer_register_packet(const GdbThreads& threads,
                                                  std::string_view packet);
-// A T, W or X packet. T also names the thread that stopped.
+// A T, W or X packet of this process. T also names the thread that stopped.
 [[nodiscard]] std::string stop_reply(Debuggee& debuggee, const GdbThreads& threads,
                                      const StopReason& why);
 

@@ -1,5 +1,7 @@
 #include "monitor/debug/gdb_resumption.h"
 
+#include <algorithm>
+
 #include "monitor/debug/gdb_packets.h"
 #include "monitor/debug/gdb_signals.h"
 
@@ -55,17 +57,24 @@ std::optional<Resumption> Resumption::parse_old(std::string_view packet, pid_t t
     return parsed;
 }
 
-const Resumption::Action* Resumption::action_for(pid_t tid) const {
+bool Resumption::concerns(pid_t pid) const {
+    return std::ranges::any_of(actions_, [&](const Action& action) {
+        return action.continues && (action.threads.pid <= 0 || action.threads.pid == pid);
+    });
+}
+
+const Resumption::Action* Resumption::action_for(pid_t pid, pid_t tid) const {
     for (const Action& action : actions_) {
-        if (action.threads.includes(tid)) return action.continues ? &action : nullptr;
+        if (action.threads.includes(pid, tid)) return action.continues ? &action : nullptr;
     }
     return nullptr;
 }
 
-std::vector<Continuation> Resumption::apply(const std::vector<pid_t>& tids, pid_t stopped) const {
+std::vector<Continuation> Resumption::apply(pid_t pid, const std::vector<pid_t>& tids,
+                                            pid_t stopped) const {
     std::vector<Continuation> continuations;
     for (const pid_t tid : tids) {
-        const Action* action = action_for(tid);
+        const Action* action = action_for(pid, tid);
         if (!action) continue;
         const bool gets_signal = action->threads.tid == tid || tid == stopped;
         continuations.push_back({tid, action->steps, gets_signal ? action->signal : 0});
@@ -73,9 +82,9 @@ std::vector<Continuation> Resumption::apply(const std::vector<pid_t>& tids, pid_
     return continuations;
 }
 
-std::vector<Continuation> Resumption::apply_with(const std::vector<pid_t>& tids, pid_t signalled,
-                                                 int signal) const {
-    std::vector<Continuation> continuations = apply(tids, 0);
+std::vector<Continuation> Resumption::apply_with(pid_t pid, const std::vector<pid_t>& tids,
+                                                 pid_t signalled, int signal) const {
+    std::vector<Continuation> continuations = apply(pid, tids, 0);
     for (Continuation& one : continuations) one.signal = one.tid == signalled ? signal : 0;
     return continuations;
 }

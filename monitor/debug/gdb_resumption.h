@@ -17,12 +17,14 @@ public:
     // packet: c, s, CNN or SNN. Applies to this thread; the others continue.
     static std::optional<Resumption> parse_old(std::string_view packet, pid_t tid);
 
-    // For each of these threads that continues. A signal without a thread is for the thread that
-    // stopped.
-    [[nodiscard]] std::vector<Continuation> apply(const std::vector<pid_t>& tids,
+    // Whether it may continue threads of that process.
+    [[nodiscard]] bool concerns(pid_t pid) const;
+    // For each of these threads of a process that continues. A signal without a thread is for the
+    // thread that stopped.
+    [[nodiscard]] std::vector<Continuation> apply(pid_t pid, const std::vector<pid_t>& tids,
                                                   pid_t stopped) const;
     // The same again, after a signal that gdb was not told of: only its thread gets a signal.
-    [[nodiscard]] std::vector<Continuation> apply_with(const std::vector<pid_t>& tids,
+    [[nodiscard]] std::vector<Continuation> apply_with(pid_t pid, const std::vector<pid_t>& tids,
                                                        pid_t signalled, int signal) const;
 
 private:
@@ -35,7 +37,7 @@ private:
 
     static std::optional<Action> parse_action(std::string_view action);
     // The first action for this thread.
-    [[nodiscard]] const Action* action_for(pid_t tid) const;
+    [[nodiscard]] const Action* action_for(pid_t pid, pid_t tid) const;
 
     std::vector<Action> actions_;
 };

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "monitor/debug/debuggee.h"
+#include "monitor/debug/gdb_processes.h"
 
 namespace gpr::debug {
 
@@ -17,31 +17,31 @@ struct ThreadChoice {
     static constexpr pid_t all = -1;
     static constexpr pid_t any = 0;
     pid_t tid = any;
+    pid_t pid = any;  // of their process
 
-    [[nodiscard]] bool includes(pid_t other) const { return tid <= 0 || tid == other; }
+    [[nodiscard]] bool includes(pid_t process, pid_t thread) const {
+        return (pid <= 0 || pid == process) && (tid <= 0 || tid == thread);
+    }
 };
 
 class GdbThreads {
 public:
-    explicit GdbThreads(const Debuggee& debuggee) : debuggee_(debuggee) {}
+    explicit GdbThreads(const GdbProcesses& processes) : processes_(processes) {}
 
     // gdb uses a process id ("info proc" needs it) only if names of threads contain it.
     void name_process_too(bool does) { names_process_ = does; }
     [[nodiscard]] bool names_process() const { return names_process_; }
 
-    [[nodiscard]] std::string name_of(pid_t tid) const;
-    // A child that the debugger was told of. It may choose it, and sees the memory and registers of
-    // its parent there, which are the same.
-    void name_child(pid_t child) { child_ = child, means_child_ = false; }
-    [[nodiscard]] static std::string name_of_child(pid_t child);
-    [[nodiscard]] bool means_child() const { return means_child_; }
-    // nullopt: not a name, or that of another process's thread.
+    [[nodiscard]] std::string name_of(pid_t pid, pid_t tid) const;
+    // nullopt: not a name, or that of a strange process's thread.
     [[nodiscard]] std::optional<ThreadChoice> parse(std::string_view name) const;
     [[nodiscard]] bool exists(pid_t tid) const;
 
+    // The process that packets are about; null if there is none.
+    [[nodiscard]] const GdbProcesses::One* chosen_process() const;
     // The thread that register packets are about; 0 if there are no threads.
     [[nodiscard]] pid_t chosen() const;
-    void choose(pid_t tid) { chosen_ = tid; }
+    void choose(pid_t pid, pid_t tid) { chosen_pid_ = pid, chosen_ = tid; }
 
     // H: chooses a thread for register packets (g), or for the older packets that continue (c).
     [[nodiscard]] std::string answer_choice(std::string_view operation);
@@ -58,13 +58,11 @@ public:
     [[nodiscard]] ThreadChoice continued() const { return continued_; }
 
 private:
-    const Debuggee& debuggee_;
+    const GdbProcesses& processes_;
     bool names_process_ = false;
-    pid_t chosen_ = 0;
+    pid_t chosen_pid_ = 0, chosen_ = 0;
     ThreadChoice continued_;
-    pid_t child_ = 0;
-    bool means_child_ = false;  // Hg has chosen it
-    std::vector<pid_t> unlisted_;
+    std::vector<std::string> unlisted_;
 };
 
 }  // namespace gpr::debug

@@ -18,9 +18,15 @@ std::optional<std::string> GdbTransfers::document(std::string_view object, std::
         return target_description(GdbRegisters::of_this_processor());
     }
     if (object == "threads") return threads_.list();
-    if (object == "auxv") return debuggee_.memory().auxv();
-    if (object == "exec-file") return debuggee_.memory().executable();
-    const auto info = debuggee_.signal_info(threads_.chosen());
+    const GdbProcesses::One* one = threads_.chosen_process();
+    if (object == "exec-file" && !annex.empty()) {
+        const auto pid = to_number(annex);
+        one = pid ? processes_.find(static_cast<pid_t>(*pid)) : nullptr;
+    }
+    if (!one) return std::nullopt;
+    if (object == "auxv") return one->shown().memory().auxv();
+    if (object == "exec-file") return one->shown().memory().executable();
+    const auto info = one->shown().signal_info(threads_.chosen());
     if (!info) return std::nullopt;
     return std::string(reinterpret_cast<const char*>(&*info), sizeof *info);
 }

@@ -12,8 +12,8 @@ namespace gpr::debug {
 
 class GdbTransfers {
 public:
-    GdbTransfers(Debuggee& debuggee, const GdbThreads& threads)
-        : debuggee_(debuggee), threads_(threads) {}
+    GdbTransfers(const GdbProcesses& processes, const GdbThreads& threads)
+        : processes_(processes), threads_(threads) {}
 
     // request: what follows "qXfer:". Returns an empty string for an unknown one.
     [[nodiscard]] std::string answer(std::string_view request);
@@ -22,7 +22,7 @@ private:
     [[nodiscard]] std::optional<std::string> document(std::string_view object,
                                                       std::string_view annex);
 
-    Debuggee& debuggee_;
+    const GdbProcesses& processes_;
     const GdbThreads& threads_;
     // Kept from the first piece to the last, so that the pieces fit together.
     std::string object_;

@@ -197,6 +197,8 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
     bool at_once =
         !parents.doomed && !parents.rest && !shares && !child.stays_home &&
         (home_.shared_memory.anyone_writes_shared() || FileCopies::has_beyond_end(parents, child));
+    if (child.stays_home || parents.doomed) home_.debugging.lose(child);
+    const bool held = home_.debugging.waits_at_birth(child);
     if (planned && !parents.doomed) {
         ThreadContext context = std::move(planned->context);
         auto memory = planned->memory;
@@ -213,17 +215,16 @@ void Births::begin_process(HomeThread& parent, HomeThread& first, Birth* planned
             spawn(home_.children.start_newborn(first, std::move(context), at_once));
             if (!shares) spawn(home_.pager.forks.end_fork(parents.fragment));
         }
-    } else if (at_once) {
-        spawn(home_.children.start_newborn(first, std::nullopt, true));
+    } else if (at_once || held) {
+        spawn(home_.children.start_newborn(first, std::nullopt, at_once));
     }
     home_.stops.watch(first);
     if (parents.doomed) {
         home_.failures.doom(child);
     } else if (!child.shares_memory_with && !at_once && !child.stays_home && parents.rest) {
         home_.resting.begin(child);
-    } else if (!child.shares_memory_with && !at_once && !child.stays_home) {
-        home_.loop.after(std::chrono::milliseconds(30),
-                         [this, tid = child.pid] { spawn(home_.children.split_if_it_can(tid)); });
+    } else if (!child.shares_memory_with && !at_once && !child.stays_home && !held) {
+        home_.children.split_later(child.pid);
     }
 }
 

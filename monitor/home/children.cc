@@ -9,6 +9,7 @@
 
 #include "base/uapi/mman.h"
 #include "monitor/home/acceptor_files.h"
+#include "monitor/home/debugging.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/fd_names.h"
@@ -18,6 +19,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/proc_files.h"
 #include "monitor/home/resting.h"
+#include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/interrupted_call.h"
@@ -116,9 +118,14 @@ Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadConte
                                    bool split) {
     WaitStatus status = co_await home_.stops.next_stop(thread);
     if (status.ended()) co_return;
+    const bool held = home_.debugging.waits_at_birth(*thread.process);
     if (context) apply_context(thread.tid, *context);
+    const auto wanted = co_await home_.debugging.wanted_at_birth(thread);
+    if (!wanted) co_return;
+    split = split || *wanted || (held && home_.shared_memory.anyone_writes_shared());
     if (!split) {
         trace::resume(thread.tid);
+        if (held) split_later(thread.tid);
         co_return;
     }
     if (!context) {
@@ -128,6 +135,10 @@ Task<void> Children::start_newborn(HomeThread& thread, std::optional<ThreadConte
         context = std::move(*now);
     }
     co_await split_stopped(*thread.process, thread, *context);
+}
+
+void Children::split_later(pid_t pid) {
+    home_.loop.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_if_it_can(pid)); });
 }
 
 Task<void> Children::split_if_it_can(pid_t pid) {
@@ -148,6 +159,7 @@ Task<void> Children::split_child(pid_t pid) {
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
     if (thread->awaited) co_return;
+    if (home_.debugging.waits_at_birth(*process)) co_return;
     if (process->stopped) {  // by job control: our interrupt would add a stop
         home_.loop.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });
         co_return;

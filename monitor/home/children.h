@@ -21,6 +21,7 @@ public:
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     void split_children_now();
     Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
+    void split_later(pid_t pid);
     // Unless it has unmapped its vdso, whose instructions make our first calls in it.
     Task<void> split_if_it_can(pid_t pid);
     Task<void> split_child(pid_t pid);

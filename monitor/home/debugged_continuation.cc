@@ -38,7 +38,14 @@ bool repeats_there(const Home& home, const HomeProcess& process, const siginfo_t
 
 void DebuggedProcess::go_on(const std::vector<debug::Continuation>& threads) {
     HomeProcess* its = process();
-    if (!its || state_ != State::stopped || tell_of_child()) return;
+    if (!its || state_ != State::stopped) return;
+    // Children that have been made while it stopped.
+    if (births_.next(why_)) {
+        births_.told(why_);
+        auto tell = [self = shared_from_this()] { self->tell_(self->why_); };
+        home_.loop.after(std::chrono::milliseconds(0), tell);
+        return;
+    }
     for (const debug::Continuation& how : threads) {
         if (ThreadContext* context = context_of(how.tid)) traps_.prepare(how.tid, *context, true);
     }
@@ -111,6 +118,16 @@ void DebuggedProcess::detach() {
     tell_ = [](const debug::StopReason&) {};
     waits_ = false;
     if (std::exchange(leaves_, true)) return;
+    births_.release();
+    if (state_ == State::newborn || state_ == State::sharing) {
+        HomeProcess* its = home_.find_process(pid_);
+        const bool is_free = state_ == State::sharing || memory_->breakpoints().empty();
+        is_child_ = true;
+        state_ = is_free ? State::over : State::running;
+        if (is_free && its && its->debugged.get() == this) its->debugged.reset();
+        home_.remote_changed.notify_all();
+        return;
+    }
     const bool is_free = memory_->breakpoints().empty() && !traps_.threads().any();
     if (state_ == State::stopped || (state_ == State::running && is_free)) {
         spawn(leave(shared_from_this()));

@@ -76,6 +76,7 @@ Task<bool> DebuggedMemory::write(Address to, std::span<const std::byte> bytes) {
 Task<bool> DebuggedMemory::set_breakpoint(Address at, bool there) {
     std::shared_ptr<DebuggedMemory> self = shared_from_this();
     if (breakpoints_.contains(at) == there) co_return true;
+    if (!there && !process()) co_return true;  // an unsplit child's: DebuggedProcess::prepare()
     std::byte original{};
     if (there) {
         const size_t got = co_await read(at, std::span(&original, 1));

@@ -46,15 +46,6 @@ Task<void> DebuggedProcess::begin(Debugging::Tell tell) {
     silent_ = false;
 }
 
-std::shared_ptr<DebuggedProcess> DebuggedProcess::for_child(pid_t child) const {
-    if (memory_->breakpoints().empty()) return nullptr;
-    auto its = std::make_shared<DebuggedProcess>(home_, child, false, memory_->breakpoints());
-    its->is_child_ = its->leaves_ = true;
-    return its;
-}
-
-void DebuggedProcess::remove_breakpoints() { begin_stop({}); }
-
 // Whether a signal that the thread is about to get is for the debugger or, in a child, may be of a
 // breakpoint. Where a thread at an acceptor stands is known only when it has come home.
 bool DebuggedProcess::concerns(const HomeThread& thread, const siginfo_t& info) const {
@@ -68,7 +59,8 @@ void DebuggedProcess::begin_stop(debug::StopReason why) {
     HomeProcess* stopping = process();
     if (!stopping || state_ != State::running) return;
     state_ = State::stopping;
-    why_ = why;
+    why_ = std::move(why);
+    why_.pid = pid_;
     stopping->comes_home = true;
     for (const auto& [tid, thread] : stopping->threads) places_[tid] = thread->node;
     spawn(stop(shared_from_this()));
@@ -90,7 +82,12 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
         if (ThreadContext* context = self->context_of(tid)) context->regs.eflags &= ~trap_flag;
     }
     for (const auto& [tid, info] : std::exchange(self->late_, {})) {
-        self->undo_late_signal(tid, info);
+        // The debugger hears of one thread at a time. Others stop as if their signals came later.
+        ThreadContext* context = self->context_of(tid);
+        if (!context) continue;
+        if (is_breakpoint(info)) context->regs.rip -= 1;  // it hits the breakpoint again
+        const bool again = self->traps_.comes_again(tid, *context, info);
+        if (!again) self->given_.send(self->pid_, tid, info, false);
     }
     self->find_cause();
     if (auto handler = std::exchange(self->handler_, std::nullopt)) {
@@ -105,6 +102,7 @@ Task<void> DebuggedProcess::stop(std::shared_ptr<DebuggedProcess> self) {
     if (self->leaves_) {
         co_await leave(self);
     } else if (!std::exchange(self->silent_, false)) {
+        self->births_.told(self->why_);
         self->tell_(self->why_);
     }
 }
@@ -120,21 +118,13 @@ void DebuggedProcess::find_cause() {
     traps_.find_cause(*context, taken->second, why_);
 }
 
-// The debugger hears of one thread at a time. Others stop as if their signals came later.
-void DebuggedProcess::undo_late_signal(pid_t tid, const siginfo_t& info) {
-    ThreadContext* context = context_of(tid);
-    if (!context) return;
-    if (is_breakpoint(info)) context->regs.rip -= 1;  // it hits the breakpoint again
-    if (traps_.comes_again(tid, *context, info)) return;
-    given_.send(pid_, tid, info, false);
-}
-
 bool DebuggedProcess::takes_signal(HomeThread& thread, int signal) {
     const pid_t tid = thread.tid;
     const bool known = given_.find(tid, signal) != nullptr;
     if (known && given_.arrived(tid)) return false;
     auto info = trace::signal_info(tid);
-    if (!info || state_ == State::over || !concerns(thread, *info)) return false;
+    const bool is_born = state_ == State::newborn || state_ == State::sharing;
+    if (!info || state_ == State::over || is_born || !concerns(thread, *info)) return false;
     if (!known) traps_.note_hits(tid, *info, hit_traps(tid));
     if (!thread.process->fragment) {  // an unsplit child: once split, it hits the breakpoint again
         auto context = capture_context(tid);
@@ -190,42 +180,6 @@ bool DebuggedProcess::takes_call(HomeThread& thread, const siginfo_t& info, bool
     return true;
 }
 
-// Of a vfork the debugger hears when it is over: until then the parent cannot stop.
-void DebuggedProcess::on_child(const HomeThread* parent, pid_t child, bool shares_memory) {
-    if (is_child_ || state_ == State::over) return;
-    if (parent && shares_memory) {
-        vforks_[child] = parent->tid;
-        return;
-    }
-    const auto vfork = vforks_.find(child);
-    if (!parent && vfork == vforks_.end()) return;
-    const pid_t tid = parent ? parent->tid : vfork->second;
-    if (!parent) vforks_.erase(vfork);
-    if (!traps_.catches_child(shares_memory)) return;
-    debug::StopReason why{debug::StopReason::Kind::signal, tid, SIGTRAP};
-    why.fork = {child, shares_memory, false};
-    if (state_ == State::running) {
-        begin_stop(why);
-    } else if (!child_) {
-        child_ = why;
-    }
-}
-
-// If a child has been made while the process stopped, the debugger hears of it when it continues.
-// True if so.
-bool DebuggedProcess::tell_of_child() {
-    if (why_.fork && why_.fork->shares_memory && !why_.fork->is_over) {
-        debug::StopReason over = why_;
-        over.fork->is_over = true;
-        child_ = over;
-    }
-    if (!child_) return false;
-    why_ = *std::exchange(child_, std::nullopt);
-    auto tell = [self = shared_from_this()] { self->tell_(self->why_); };
-    home_.loop.after(std::chrono::milliseconds(0), tell);
-    return true;
-}
-
 void DebuggedProcess::stop_for(const HomeThread& thread, const siginfo_t& info) {
     if (state_ == State::running) {
         taken_[thread.tid] = info;
@@ -242,9 +196,13 @@ void DebuggedProcess::on_thread_end(HomeThread& thread, const WaitStatus& status
     if (thread.tid != pid_ || state_ == State::over) return;
     state_ = State::over;
     const bool exited = status.kind == WaitStatus::Kind::exited;
+    debug::StopReason why{
+        exited ? debug::StopReason::Kind::exited : debug::StopReason::Kind::killed, pid_,
+        status.value};
+    why.pid = pid_;
+    births_.release();
+    tell_(why);
     home_.remote_changed.notify_all();
-    tell_({exited ? debug::StopReason::Kind::exited : debug::StopReason::Kind::killed, pid_,
-           status.value});
 }
 
 void DebuggedProcess::on_exec() {
@@ -255,7 +213,8 @@ void DebuggedProcess::on_exec() {
     steps_.clear();
     handler_.reset();
     traps_.on_exec();
-    child_.reset();
+    births_.release();
+    inherits_ = false;
     if (state_ != State::over) state_ = State::stopping;
 }
 
@@ -265,23 +224,30 @@ void DebuggedProcess::stop_at_exec(HomeThread& thread, ThreadContext context) {
     thread.goes_on_with = std::make_unique<ThreadContext>(std::move(context));
     places_ = {{thread.tid, directory_node}};
     state_ = State::stopped;
-    home_.remote_changed.notify_all();
     if (leaves_) {
         spawn(leave(shared_from_this()));
     } else {
-        tell_({debug::StopReason::Kind::exec, thread.tid, 0});
+        debug::StopReason why{debug::StopReason::Kind::exec, thread.tid, 0};
+        why.pid = pid_;
+        tell_(why);
     }
+    home_.remote_changed.notify_all();
 }
 
 void DebuggedProcess::lose() {
     if (std::exchange(state_, State::over) == State::over) return;
+    debug::StopReason why{debug::StopReason::Kind::exited, pid_, 0};
+    why.pid = pid_;
+    births_.release();
+    tell_(why);
     home_.remote_changed.notify_all();
-    tell_({debug::StopReason::Kind::exited, pid_, 0});
 }
 
 std::vector<pid_t> DebuggedProcess::threads() const {
     std::vector<pid_t> tids;
-    if (HomeProcess* its = process()) {
+    if (inherits_ && state_ != State::over) {  // a child that has not been asked for
+        tids.push_back(pid_);
+    } else if (HomeProcess* its = process()) {
         for (const auto& [tid, thread] : its->threads) {
             if (!thread->helper && !thread->ends()) tids.push_back(tid);
         }
@@ -316,7 +282,9 @@ std::optional<siginfo_t> DebuggedProcess::signal_info(pid_t tid) const {
     return taken->second;
 }
 
-void DebuggedProcess::interrupt() { begin_stop({debug::StopReason::Kind::signal, pid_, SIGINT}); }
+void DebuggedProcess::interrupt(int signal) {
+    begin_stop({debug::StopReason::Kind::signal, pid_, signal});
+}
 
 void DebuggedProcess::kill() { ::kill(pid_, SIGKILL); }
 

@@ -7,6 +7,7 @@
 
 #include "mm/page_protocol.h"
 #include "monitor/debug/debuggee.h"
+#include "monitor/home/debugged_births.h"
 #include "monitor/home/debugged_memory.h"
 #include "monitor/home/debugged_traps.h"
 #include "monitor/home/debugging.h"
@@ -35,12 +36,15 @@ public:
     Task<void> begin(Debugging::Tell tell);
     [[nodiscard]] bool waits_for_debugger() const { return waits_; }
 
-    // For a child of the process, which begins with its breakpoints but without a debugger. Null:
-    // there are none.
-    [[nodiscard]] std::shared_ptr<DebuggedProcess> for_child(pid_t child) const;
+    // For a child of the process, which waits for the same debugger if that wants to hear of it.
+    // Else it may begin with breakpoints but without a debugger. Null: there are none.
+    [[nodiscard]] std::shared_ptr<DebuggedProcess> for_child(pid_t child, bool shares_memory);
     [[nodiscard]] bool has_debugger() const { return !is_child_; }
-    // For a child: begins to remove the inherited breakpoints from its memory.
-    void remove_breakpoints();
+    // Of a child: whether it is in its first stop, or about to be, until its debugger wants it.
+    enum class Birth : uint8_t { over, waits, wanted, died };
+    [[nodiscard]] Birth birth() const;
+    // A child that waits has been split, and its thread is in the stub. False if nobody wants it.
+    [[nodiscard]] bool takes_newborn(HomeThread& thread, const ThreadContext& context);
 
     // See Debugging.
     [[nodiscard]] bool takes_signal(HomeThread& thread, int signal);
@@ -57,6 +61,7 @@ public:
     void lose();
 
     [[nodiscard]] pid_t pid() const override { return pid_; }
+    Task<bool> prepare() override;
     [[nodiscard]] bool was_started() const override { return started_; }
     [[nodiscard]] std::vector<pid_t> threads() const override;
     [[nodiscard]] std::string place_of(pid_t tid) const override;
@@ -66,13 +71,20 @@ public:
     debug::DebuggeeMemory& memory() override { return *memory_; }
     DebuggedTraps& traps() override { return traps_; }
     void go_on(const std::vector<debug::Continuation>& threads) override;
-    void interrupt() override;
+    void interrupt(int signal) override;
     void kill() override;
     void detach() override;
     Task<std::string> command(std::string words) override;
 
 private:
-    enum class State : uint8_t { running, stopping, stopped, over };
+    enum class State : uint8_t {
+        running,
+        stopping,
+        stopped,
+        over,
+        newborn,  // Birth::waits
+        sharing,  // has its parent's memory; it waits when it begins another program
+    };
 
     [[nodiscard]] HomeProcess* process() const;
     [[nodiscard]] ThreadContext* context_of(pid_t tid) const;
@@ -81,10 +93,8 @@ private:
     void begin_stop(debug::StopReason why);
     static Task<void> stop(std::shared_ptr<DebuggedProcess> self);
     void find_cause();
-    bool tell_of_child();
     Task<bool> stop_at_handler(debug::Continuation how);
     static Task<void> leave(std::shared_ptr<DebuggedProcess> self);
-    void undo_late_signal(pid_t tid, const siginfo_t& info);
     static Task<void> continue_threads(std::shared_ptr<DebuggedProcess> self,
                                        std::vector<debug::Continuation> threads);
 
@@ -98,15 +108,14 @@ private:
     bool leaves_ = false;               // the debugger has gone; the next stop is not for it
     const bool started_;                // under the debugger
     bool waits_;                        // for it, which has not come yet
-    bool is_child_ = false;             // it has its parent's breakpoints and no debugger
+    bool is_child_ = false;             // it may have its parent's breakpoints, and no debugger
     std::map<pid_t, NodeId> places_;    // where threads were when the stop began
     std::map<pid_t, siginfo_t> taken_;  // signals that stopped threads
     DebuggedTraps traps_;
-    std::optional<debug::StopReason>
-        child_;                        // of which the debugger is to be told at the next stop
+    DebuggedBirths births_;
+    bool inherits_ = false;            // its parent's breakpoints are in its memory
     std::map<pid_t, siginfo_t> late_;  // signals that came while the process was stopping
     GivenSignals given_;
-    std::map<pid_t, pid_t> vforks_;   // children that share its memory, and their parents' tids
     std::set<pid_t> steps_;           // threads that have the trap flag
     std::optional<Address> handler_;  // has a breakpoint because a step ends there
 };

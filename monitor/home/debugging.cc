@@ -55,7 +55,7 @@ Task<Result<void>> Debugging::make_whole(pid_t pid) {
         const bool is_whole =
             process->state == HomeProcess::State::split && process->fragment && !process->executing;
         if (is_whole && !process->debugged) co_return Result<void>{};
-        if (is_whole) process->debugged->remove_breakpoints();
+        if (is_whole) process->debugged->interrupt(0);  // a child: its breakpoints are removed
         if (Clock::now() > until) {
             co_return fail(
                 fmt::format("process {} cannot be split; its session's log says why "
@@ -92,8 +92,30 @@ void Debugging::on_child(const HomeThread& parent, pid_t child, bool shares) {
 
 void Debugging::inherit(const HomeThread& parent, HomeProcess& child, bool shares) {
     const auto& debugged = parent.process->debugged;
-    if (shares || !debugged) return;
-    child.debugged = debugged->for_child(child.pid);
+    if (debugged) child.debugged = debugged->for_child(child.pid, shares);
+}
+
+bool Debugging::waits_at_birth(const HomeProcess& process) {
+    const auto& debugged = process.debugged;
+    return debugged && debugged->birth() == DebuggedProcess::Birth::waits;
+}
+
+Task<std::optional<bool>> Debugging::wanted_at_birth(HomeThread& thread) {
+    const pid_t pid = thread.tid;
+    std::shared_ptr<DebuggedProcess> debugged = thread.process->debugged;
+    using Birth = DebuggedProcess::Birth;
+    if (!debugged) co_return false;
+    while (debugged->birth() == Birth::waits) {
+        co_await home_.remote_changed.wait();
+        if (home_.find_thread(pid, pid) != &thread) co_return std::nullopt;
+    }
+    if (debugged->birth() == Birth::died) co_return std::nullopt;
+    co_return debugged->birth() == Birth::wanted;
+}
+
+bool Debugging::takes_newborn(HomeThread& thread, const ThreadContext& context) {
+    const auto debugged = thread.process->debugged;
+    return debugged && debugged->takes_newborn(thread, context);
 }
 
 bool Debugging::takes_signal(HomeThread& thread, int signal) {

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "base/result.h"
 #include "monitor/debug/debuggee.h"
@@ -63,11 +64,18 @@ public:
     // A signal that was let through to an acceptor has not been handled there, and comes once more.
     void came_back(HomeThread& thread, const siginfo_t& info);
     void on_thread_end(HomeThread& thread, WaitStatus status);
-    // A child has been born, with the breakpoints of its parent in its memory. They are removed
-    // when it hits one of them.
+    // A child has been born, with the breakpoints of its parent in its memory. If no debugger wants
+    // to hear of it, they are removed when it hits one of them.
     void inherit(const HomeThread& parent, HomeProcess& child, bool shares);
     // The same, for a debugger that wants to know.
     void on_child(const HomeThread& parent, pid_t child, bool shares);
+    // Whether it is a child that waits for its parent's debugger.
+    [[nodiscard]] static bool waits_at_birth(const HomeProcess& process);
+    // A child that waits for its parent's debugger is in its first stop. True if it is to be split
+    // for the debugger; nullopt: it has ended.
+    Task<std::optional<bool>> wanted_at_birth(HomeThread& thread);
+    // Such a child has been split, and its thread is in the stub. True if it stays there.
+    [[nodiscard]] bool takes_newborn(HomeThread& thread, const ThreadContext& context);
     // The process has called exec. True if it has a debugger, for which it is to stop before the
     // new program begins.
     [[nodiscard]] bool follows_exec(HomeProcess& process);

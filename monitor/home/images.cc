@@ -408,6 +408,7 @@ void Images::begin_anew(HomeThread& thread, const ThreadContext& context) {
 
 Task<void> Images::begin(HomeProcess& process, HomeThread& thread, const ThreadContext& context) {
     begin_anew(thread, context);
+    if (home_.debugging.takes_newborn(thread, context)) co_return;
     NodeId at = home_.policy.begins_at();
     if (home_.chaos) {
         at = home_.chaos->begins_remotely() ? home_.chaos->acceptor(home_.acceptors.size()) : 0;

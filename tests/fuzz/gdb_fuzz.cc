@@ -57,6 +57,9 @@ std::vector<Bytes> seeds() {
         lines({"qSupported:multiprocess+;swbreak+;hwbreak+;fork-events+;vfork-events+",
                "Z1,400000,1", "Z2,1001,7", "Z4,1010,8", "z2,1001,7", "QCatchSyscalls:1;27;e7",
                "vCont;c", "Hgp200.200", "z0,1000,1", "D;200", "QCatchSyscalls:0"}),
+        lines({"qSupported:multiprocess+;swbreak+;fork-events+;vfork-events+;exec-events+",
+               "vCont;c:p100.-1", "Hgp200.200", "z0,1010,1", "m1000,4", "vCont;c:p200.-1",
+               "vCont;c", "qXfer:threads:read::0,fff", "Hgp200.0", "g", "vKill;200", "D;100"}),
         lines({"qSymbol::", "qSymbol:1000:5f7468726561645f64625f707468726561645f64747670",
                "qGetTLSAddr:p100.101,10,1300"}),
         lines({"qRcmd,6770722074687265616473", "D;100"}),
@@ -67,6 +70,8 @@ std::vector<Bytes> seeds() {
 
 void one_input(std::span<const uint8_t> input) {
     debug::FakeDebuggee process;
+    const auto child = std::make_shared<debug::FakeDebuggee>(0x200);
+    bool child_told = false, ended = false, child_ended = false;
     bool hung_up = false;
     debug::GdbServer server(
         process,
@@ -81,14 +86,26 @@ void one_input(std::span<const uint8_t> input) {
         server.receive(std::string_view(stream).substr(at, piece));
         const int signal = static_cast<uint8_t>(stream[at]) % 70;
         debug::StopReason why{debug::StopReason::Kind::signal, 0x101, signal};
-        if (signal % 5 == 1) why.fork = {0x200, signal % 2 == 0, signal % 3 == 0};
+        if (signal % 5 == 1 && !child_told) {
+            why.fork = {0x200, signal % 2 == 0, signal % 3 == 0, nullptr};
+            if (!why.fork->is_over) why.fork->process = child;
+        }
+        if (signal % 7 == 3 && !why.fork) why.pid = 0x200;
+        if (signal % 11 == 4) why = {debug::StopReason::Kind::exited, 0x101, signal};
+        if (signal % 22 == 4) why.pid = 0x200;
         if (signal % 5 == 2) why.call = {static_cast<uint64_t>(signal), signal % 2 == 0};
-        if (at % 3 == 0) server.on_stop(why);
+        if (at % 3 != 0) continue;
+        child_told = child_told || (why.fork && why.fork->process);
+        (why.pid == 0 ? ended : child_ended) |= debug::has_ended(why);
+        server.on_stop(why);
     }
     refused += hung_up;
     server.closed();
     if (process.detached + process.killed > 1) abort();
-    if (process.detached + process.killed == 0) abort();  // nobody would let it go on
+    if (child->detached + child->killed > 1) abort();
+    // Nobody would let it go on.
+    if (!ended && process.detached + process.killed == 0) abort();
+    if (child_told && !child_ended && child->detached + child->killed == 0) abort();
 }
 
 bool summarize(std::string& line) {

@@ -21,7 +21,8 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
     static constexpr pid_t its_pid = 0x100;
     static constexpr uint64_t memory_at = 0x1000;
 
-    std::map<pid_t, Registers> state{{its_pid, {}}, {its_pid + 1, {}}};
+    const pid_t id;
+    std::map<pid_t, Registers> state{{id, {}}, {id + 1, {}}};
     std::string content = std::string(4096, '\0');
     std::vector<std::vector<Continuation>> continued;
     std::vector<std::string> opened;
@@ -30,14 +31,17 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
     CaughtCalls caught;
     bool catches_forks = false, catches_vforks = false;
     bool started = false;
-    int interrupted = 0;
+    int interrupted = 0, interrupted_with = -1;
     int killed = 0;
     int detached = 0;
     int gathered = 0;
     bool delays = false;  // reads wait for continue_reads()
     std::coroutine_handle<> waiting = nullptr;
 
-    FakeDebuggee() {
+    int prepared = 0;
+    bool can_be_debugged = true;
+
+    explicit FakeDebuggee(pid_t pid = its_pid) : id(pid) {
         for (auto& [tid, registers] : state) {
             registers.general.rip = 0x400000 + static_cast<unsigned>(tid);
             registers.extended.resize(
@@ -47,7 +51,11 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
 
     DebuggeeMemory& memory() override { return *this; }
     DebuggeeTraps& traps() override { return *this; }
-    [[nodiscard]] pid_t pid() const override { return its_pid; }
+    [[nodiscard]] pid_t pid() const override { return id; }
+    Task<bool> prepare() override {
+        prepared++;
+        co_return can_be_debugged;
+    }
     [[nodiscard]] bool was_started() const override { return started; }
     bool set_hardware(const HardwareBreakpoint& one, bool there) override {
         if (there) return hardware.add(one);
@@ -65,7 +73,7 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
         return tids;
     }
     [[nodiscard]] std::string place_of(pid_t tid) const override {
-        return tid == its_pid ? "at home" : "at <10.0.0.7>";
+        return tid == id ? "at home" : "at <10.0.0.7>";
     }
     [[nodiscard]] std::optional<Registers> registers(pid_t tid) const override {
         auto found = state.find(tid);
@@ -79,7 +87,7 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
     [[nodiscard]] std::optional<siginfo_t> signal_info(pid_t tid) const override {
         siginfo_t info{};
         info.si_signo = SIGSEGV;
-        return tid == its_pid ? std::optional(info) : std::nullopt;
+        return tid == id ? std::optional(info) : std::nullopt;
     }
 
     // Suspends until continue_reads().
@@ -135,7 +143,10 @@ struct FakeDebuggee : Debuggee, DebuggeeMemory, DebuggeeTraps {
         return Fd(::open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
     }
     void go_on(const std::vector<Continuation>& threads) override { continued.push_back(threads); }
-    void interrupt() override { interrupted++; }
+    void interrupt(int signal) override {
+        interrupted++;
+        interrupted_with = signal;
+    }
     void kill() override { killed++; }
     void detach() override { detached++; }
     Task<std::string> command(std::string words) override { co_return "heard " + words + "\n"; }

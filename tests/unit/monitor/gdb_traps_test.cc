@@ -1,4 +1,4 @@
-// What the gdb server does with debug registers, system calls, children and thread-local variables.
+// What the gdb server does with debug registers, system calls and thread-local variables.
 #include <doctest/doctest.h>
 
 #include <cstring>
@@ -114,34 +114,6 @@ TEST_CASE("system calls are caught by number") {
     CHECK(gdb.stops(why) == "100;syscall_entry:27;");
     why.call = {0x27, false};
     CHECK(gdb.stops(why) == "100;syscall_return:27;");
-}
-
-TEST_CASE("a child of which gdb is told goes on by itself") {
-    Debugger gdb;
-    gdb.ask("qSupported:multiprocess+;fork-events+;vfork-events+;swbreak+");
-    CHECK((gdb.process.catches_forks && gdb.process.catches_vforks));
-    StopReason why{StopReason::Kind::signal, main_tid, SIGTRAP};
-    why.fork = {0x200, false, false};
-    CHECK(gdb.stops(why) == "p100.100;fork:p200.200;");
-    CHECK(gdb.ask("Z0,1010,1") == "OK");
-    CHECK(gdb.ask("Hgp200.200") == "OK");
-    CHECK(gdb.ask("z0,1010,1") == "OK");  // the child's, which has none
-    CHECK(gdb.process.breakpoints.contains({0x1010}));
-    CHECK(gdb.ask("D;200") == "OK");
-    CHECK((gdb.process.detached == 0 && !gdb.hung_up));
-    CHECK(gdb.ask("Hgp100.100") == "OK");
-    CHECK(gdb.ask("z0,1010,1") == "OK");
-    CHECK(gdb.process.breakpoints.empty());
-    why.fork = {0x201, true, false};
-    CHECK(gdb.stops(why) == "p100.100;vfork:p201.201;");
-    why.fork->is_over = true;
-    CHECK(gdb.stops(why) == "p100.100;vforkdone:;");
-    CHECK(gdb.ask("Hgp201.201") == "E03");
-    CHECK(gdb.ask("D;100") == "OK");
-    CHECK((gdb.process.detached == 1 && gdb.hung_up));
-    Debugger older;
-    older.ask("qSupported:multiprocess+");
-    CHECK(!older.process.catches_forks);
 }
 
 TEST_CASE("what gdb has begun it ends") {
