@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -55,12 +54,9 @@ std::string identity_of(pid_t pid, pid_t tid) {
 bool share_fs(pid_t one, pid_t other) { return syscall(SYS_kcmp, one, other, KCMP_FS, 0, 0) == 0; }
 
 // Whether looking at the file, or listing it, leaves its time of last access as it is.
-bool is_settled(int fd, const struct stat& status) {
-    struct statvfs of {};
-    if (fstatvfs(fd, &of) != 0) return false;
-    if (of.f_flag & ST_NOATIME) return true;
-    if (S_ISDIR(status.st_mode) && (of.f_flag & ST_NODIRATIME)) return true;
-    if (!(of.f_flag & ST_RELATIME)) return false;
+bool is_settled(const LocalMounts::File& file, const struct stat& status) {
+    if (file.keeps_atime || (file.keeps_atime_dir && S_ISDIR(file.mode))) return true;
+    if (!file.relative_atime) return false;
     auto later = [](const timespec& a, const timespec& b) {
         return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
     };
@@ -109,10 +105,14 @@ Lookups::Lookups(Home& home)
     mount_watch_ = home.loop.watch(mounts_in_loop_.get(), POLLPRI, [this](uint32_t) { clear(); });
 }
 
-void Lookups::look_for_changes() {
-    if (is_off_ || names_.empty()) return;
+void Lookups::look_at_mounts() {
     pollfd mounts{mounts_.get(), POLLPRI, 0};
     if (poll(&mounts, 1, 0) > 0) clear();
+}
+
+void Lookups::look_for_changes() {
+    if (is_off_ || names_.empty()) return;
+    look_at_mounts();
     tell(names_.take_gone());
 }
 
@@ -132,6 +132,7 @@ void Lookups::tell(const WatchedNames::Gone& gone) {
 }
 
 void Lookups::clear() {
+    walks_.forget();
     if (names_.empty()) return;
     names_.clear();
     tell({true, {}});
@@ -201,6 +202,7 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     if (is_off_ || !call.may_remember || !call.marshalled) return nullptr;
     const auto lookup = lookup_of(*call.marshalled);
     if (!lookup || !Delegations::all_at(process, thread)) return nullptr;
+    look_at_mounts();
     if (names_.is_full()) clear();
     auto asked = std::make_unique<Asked>();
     asked->call = *lookup;
@@ -233,12 +235,12 @@ bool Lookups::find_nothing(const Asked& asked, int64_t result) const {
 }
 
 // Whether the answer depends on nothing but what the path leads to.
-bool Lookups::find_name(const Asked& asked) const {
+bool Lookups::find_name(const Asked& asked) {
     const std::string path = asked.directory + "/" + asked.name;
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
-    struct stat status {};
-    if (!file || fstat(file.get(), &status) != 0 || !PathWalks::is_local(file.get())) return false;
-    const bool is_link = S_ISLNK(status.st_mode);
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+    if (!seen) return false;
+    const bool is_link = S_ISLNK(seen->mode);
     if (asked.call.kind == Kind::link) return is_link;
     return asked.call.flags == F_OK && (!is_link || !asked.call.follows);
 }
@@ -247,11 +249,12 @@ bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
                           std::vector<uint32_t>& ids) {
     const std::string path = asked.directory + "/" + asked.name;
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
     struct stat status {};
-    if (!file || fstat(file.get(), &status) != 0 || !PathWalks::is_local(file.get())) return false;
-    const bool is_link = S_ISLNK(status.st_mode);
-    if (!S_ISDIR(status.st_mode) && (!is_link || asked.call.follows)) return false;
-    const bool settled = is_settled(file.get(), status);
+    if (!seen || fstat(file.get(), &status) != 0) return false;
+    const bool is_link = S_ISLNK(seen->mode);
+    if (!S_ISDIR(seen->mode) && (!is_link || asked.call.follows)) return false;
+    const bool settled = is_settled(*seen, status);
     int watch = -1;
     if (is_link) {
         const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);

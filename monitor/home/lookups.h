@@ -67,9 +67,10 @@ private:
     [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
     [[nodiscard]] bool changes_context(pid_t pid) const;
     bool find_nothing(const Asked& asked, int64_t result) const;
-    bool find_name(const Asked& asked) const;
+    bool find_name(const Asked& asked);
     bool find_status(const Asked& asked, std::span<const std::byte> out,
                      std::vector<uint32_t>& ids);
+    void look_at_mounts();
     void clear();
     void tell(const WatchedNames::Gone& gone);
 

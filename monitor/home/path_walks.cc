@@ -2,10 +2,8 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -33,25 +31,12 @@ std::string target_of(int link) {
                                        : std::string();
 }
 
-// fs.protected_symlinks: whether a link in such a directory is followed depends on its owner.
-bool guards_links(int directory) {
-    struct stat status {};
-    return fstat(directory, &status) != 0 || (status.st_mode & S_ISVTX);
-}
-
 }  // namespace
 
-bool PathWalks::is_local(int fd) {
-    constexpr long xfs = 0x58465342;
-    struct statfs of {};
-    if (fstatfs(fd, &of) != 0) return false;
-    const long types[] = {EXT4_SUPER_MAGIC, xfs, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, F2FS_SUPER_MAGIC};
-    return std::ranges::find(types, of.f_type) != std::end(types);
-}
-
 std::optional<PathWalks::Place> PathWalks::place_of(int fd) {
+    constexpr unsigned wanted = STATX_INO | STATX_MNT_ID;
     struct statx of {};
-    if (fd < 0 || statx(fd, "", AT_EMPTY_PATH, STATX_INO | STATX_MNT_ID, &of) != 0) return {};
+    if (fd < 0 || statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, wanted, &of) != 0) return {};
     return Place{makedev(of.stx_dev_major, of.stx_dev_minor), of.stx_ino, of.stx_mnt_id};
 }
 
@@ -115,15 +100,17 @@ PathWalks::Way PathWalks::walk(const Start& start, const std::string& path, int 
         way.error = ENOENT;
         return way;
     }
-    struct stat status {};
-    if (fstat(file.get(), &status) != 0 || !is_local(file.get())) return unknown();
-    if (S_ISLNK(status.st_mode)) {
+    const auto seen = mounts.file(file.get());
+    if (!seen) return unknown();
+    if (S_ISLNK(seen->mode)) {
+        // fs.protected_symlinks: whether a link is followed there depends on its owner.
         const Fd directory = open(start, parent, O_DIRECTORY);
-        if (links >= most_links || !directory || guards_links(directory.get())) return unknown();
+        const auto above = directory ? mounts.file(directory.get()) : std::nullopt;
+        if (links >= most_links || !above || (above->mode & S_ISVTX)) return unknown();
         const std::string target = target_of(file.get());
         return target.empty() ? unknown() : follow(start, parent, target, std::move(way), links);
     }
-    if (!S_ISDIR(status.st_mode)) {
+    if (!S_ISDIR(seen->mode)) {
         way.error = ENOTDIR;
         return way;
     }

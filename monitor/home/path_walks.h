@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "monitor/home/local_mounts.h"
 #include "monitor/home/watched_names.h"
 
 namespace gpr::home {
@@ -34,7 +35,12 @@ public:
     Way to_directory(const Start& start, const std::string& path, int links = 0);
     // To a start that is not the root directory, from there.
     Way to_start(const Start& start);
-    void forget() { known_.clear(); }
+    void forget() {
+        known_.clear();
+        mounts.forget();
+    }
+
+    LocalMounts mounts;
 
     // What a path consists of, without the parts that are empty or ".".
     static std::vector<std::string_view> parts(std::string_view path);
@@ -47,8 +53,6 @@ public:
         bool operator==(const Place&) const = default;
     };
     static std::optional<Place> place_of(int fd);
-    // A file system of this host that inotify tells everything of.
-    static bool is_local(int fd);
 
 private:
     Way walk(const Start& start, const std::string& path, int links);
