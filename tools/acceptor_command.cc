@@ -34,6 +34,12 @@ constexpr std::string_view acceptor_notes =
 
 constexpr std::string_view pretended_vdso = "vdso";
 constexpr std::string_view pretended_delegation = "delegation";
+constexpr std::string_view pretended_lookups = "lookups";
+
+bool is_ours(std::string_view name) {
+    return name == pretended_vdso || name == pretended_delegation || name == pretended_lookups;
+}
+
 constexpr std::chrono::seconds longest_drain{std::chrono::hours(24)};
 
 namespace fs = std::filesystem;
@@ -109,7 +115,8 @@ const CommandSpec& acceptor_spec() {
             for_diagnosis(
                 with_details({"pretend-without", SettingKind::list, "NAME",
                               "behave as if the CPU lacked this feature; 'vdso': as another "
-                              "kernel; 'delegation': never answer for files of the initiator"},
+                              "kernel; 'delegation': never answer for files of the initiator, "
+                              "'lookups': nor for its paths"},
                              details::pretend_without)),
         },
         false,
@@ -145,8 +152,7 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
     options.pretend_without = settings.list("pretend-without");
     for (const std::string& name : options.pretend_without) {
         CpuDescription any;
-        const bool is_ours = name == pretended_vdso || name == pretended_delegation;
-        if (!is_ours && !hide_feature(any, name)) {
+        if (!is_ours(name) && !hide_feature(any, name)) {
             return fail(fmt::format("--pretend-without knows no CPU feature '{}'", name));
         }
     }
@@ -225,7 +231,7 @@ int serve_session_main(const Words&) {
         return std::ranges::find(without, name) != without.end();
     };
     WorkerOptions worker{lacks(pretended_vdso), options.drain_s != 0, !lacks(pretended_delegation),
-                         nullptr};
+                         !lacks(pretended_lookups), nullptr};
     std::optional<SharedTally> tally;
     if (session->tally) {
         auto mapped = SharedTally::map(std::move(session->tally));

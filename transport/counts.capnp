@@ -21,4 +21,5 @@ struct NodeCounts {
   callsByRule @7 :UInt64;   # those that a rule of Hello.calls has decided
   callsDelegated @8 :UInt64;  # about files of home, answered there
   filesDelegated @9 :UInt64;  # how many such files
+  callsRemembered @10 :UInt64;  # about paths of home, answered there from earlier answers
 }

@@ -24,3 +24,13 @@ struct Delegation {
   content @2 :UInt32;   # so many bytes of the raw part, the last, are what the file begins with
 }
 struct FileReturn { pid @0 :Int32; number @1 :Int32; id @2 :UInt64; offset @3 :UInt64; }
+
+# An answer about a path holds until one of `ids` is gone, which are never used again
+# (monitor/home/lookups.h).
+struct Lookup {
+  ids @0 :List(UInt32);
+  absent @1 :Bool;     # there is nothing under that path, whatever is asked about it
+  spare @2 :UInt32;    # so many descriptors the process can surely open
+  serial @3 :UInt32;   # of the last LookupsGone before the answer was found to hold
+}
+struct LookupsGone { ids @0 :List(UInt32); all @1 :Bool; serial @2 :UInt32; }

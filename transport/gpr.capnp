@@ -82,6 +82,7 @@ struct SessionMessage {
     drain @39 :Void;        # acceptor: it is about to shut down; the session is to leave it
     futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
     fileReturn @42 :Files.FileReturn;   # home: give back a file; acceptor: here it is
+    lookupsGone @43 :Files.LookupsGone;  # home: answers about paths no longer hold
     timersHere @41 :Int32;  # acceptor: this process has timers of CPU time there, or had some
   }
 }
@@ -300,6 +301,7 @@ struct CallRequest {
                            # epoll_ctl: not 0 if the file to be watched is the acceptor's
   waited @14 :UInt64;      # for answers since the last call that said so, in ns
   mayDelegate @15 :Bool;   # if it opens a file, the acceptor will answer for that
+  mayRemember @16 :Bool;   # the acceptor will repeat the answer while that holds
 }
 
 struct CallReply {
@@ -312,6 +314,7 @@ struct CallReply {
   names @5 :List(Files.FdName);
   elsewhere @6 :Bool;      # not made: the thread must go home, as a third node makes the call
   delegation @7 :Files.Delegation;  # of the file that the call has opened
+  lookup @8 :Files.Lookup;          # how long the answer holds
 }
 
 struct MappingChange {

@@ -16,6 +16,7 @@
 #include "acceptor/worker/filters.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/futexes.h"
+#include "acceptor/worker/lookups.h"
 #include "acceptor/worker/masks.h"
 #include "acceptor/worker/memory_calls.h"
 #include "acceptor/worker/mirrors.h"
@@ -30,6 +31,7 @@
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/sealed_memory.h"
+#include "syscall/lookup_call.h"
 #include "syscall/table.h"
 
 namespace gpr::worker {
@@ -51,6 +53,10 @@ Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Noti
     }
     if (!process.delegated.empty()) {
         bool answered = co_await worker_.delegations.answer(process, thread, n);
+        if (answered) co_return;
+    }
+    if (process.lookups && may_look_up(n.number)) {
+        bool answered = co_await worker_.lookups.answer(process, thread, n);
         if (answered) co_return;
     }
     if (is_told_unasked(n.number)) {

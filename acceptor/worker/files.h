@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <set>
 #include <string>
+#include <string_view>
 
 #include "acceptor/worker/part.h"
 #include "monitor/rules/path_rules.h"
@@ -17,6 +18,10 @@ public:
     Files(Worker& worker, PathRules rules) : worker_(worker), rules_(std::move(rules)) {}
 
     [[nodiscard]] bool has_rules() const { return !rules_.empty(); }
+    // Whether only home can have a file of this name.
+    [[nodiscard]] bool is_of_home(std::string_view path) const {
+        return rules_.owner_of(path).owner == PathOwner::home;
+    }
     // Numbers of the rules that have decided something.
     [[nodiscard]] const std::set<uint32_t>& used() const { return used_; }
 

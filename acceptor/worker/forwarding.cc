@@ -13,6 +13,7 @@
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
 #include "acceptor/worker/forks.h"
+#include "acceptor/worker/lookups.h"
 #include "acceptor/worker/masks.h"
 #include "acceptor/worker/names.h"
 #include "acceptor/worker/new_task.h"
@@ -252,6 +253,10 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
         bytes = serialise_call(*sent);
         frame.add_raw(bytes);
     }
+    if (sent && wants_reply && !task) {
+        call.setMayRemember(worker_.lookups.wants(process, thread, *sent));
+    }
+    worker_.lookups.note_call(process, n.number);
     worker_.closed_numbers.forget_for(process, n);
     if (!wants_reply) {
         worker_.link.send(frame, gpr::Priority::urgent);
@@ -304,6 +309,7 @@ Task<int64_t> Forwarding::write_answer(Fragment& fragment, const MarshalledCall&
 }
 
 Task<void> Forwarding::call_done(Frame frame) {
+    worker_.lookups.on_answer(frame->session().getCallDone(), frame->raw());
     { auto guard = co_await worker_.metadata.lock(); }
     auto done = frame->session().getCallDone();
     RemoteThread* thread = worker_.find_thread(done.getPid(), done.getTid());

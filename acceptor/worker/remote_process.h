@@ -31,6 +31,7 @@
 namespace gpr {
 
 class DelegatedFile;
+class KnownLookups;
 struct RemoteProcess;
 namespace worker {
 class WaitHere;
@@ -193,6 +194,7 @@ struct RemoteProcess {
     std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
     std::map<int, std::shared_ptr<DelegatedFile>> delegated;  // by descriptor: Delegations
+    std::shared_ptr<KnownLookups> lookups;                    // null: none
     bool mixed = false;                                       // program code runs at home, too
     // RLIMIT_AS or _DATA is set: home decides whether there may be more.
     bool limits_memory = false;

@@ -12,6 +12,7 @@ struct WorkerOptions {
     bool unlike_vdso = false;      // never use this kernel's vdso in place of home's
     bool drains = false;           // at the first SIGTERM home is asked to leave
     bool delegates = true;         // answer for files of home that it delegates
+    bool remembers = true;         // repeat what home has told of paths
     SharedTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
 };
 

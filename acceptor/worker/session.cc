@@ -19,6 +19,7 @@
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/futexes.h"
 #include "acceptor/worker/inheritance.h"
+#include "acceptor/worker/lookups.h"
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/mirrors.h"
 #include "acceptor/worker/names.h"
@@ -45,6 +46,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.link.on_frame([this](ReceivedFrame&& frame) { on_frame(std::move(frame)); });
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
     if (!options.delegates) worker_.delegations.turn_off();
+    if (!options.remembers) worker_.lookups.turn_off();
     if (options.tally) worker_.observations.keep(*options.tally);
     worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
@@ -226,6 +228,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             worker_.names.on_files_gone(session.getFilesGone());
             return;
         case wire::SessionMessage::FILE_RETURN: worker_.delegations.on_recall(frame); return;
+        case wire::SessionMessage::LOOKUPS_GONE: worker_.lookups.on_gone(frame); return;
         case wire::SessionMessage::HEIR: worker_.inheritance.on_heir(session.getHeir()); return;
         case wire::SessionMessage::KEPT_CALL:
             worker_.inheritance.on_kept_call(session.getKeptCall());
@@ -233,21 +236,22 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
         case wire::SessionMessage::FUTEX_WAITING:
             worker_.futexes.news().heard(directory_node, session.getFutexWaiting());
             return;
-        case wire::SessionMessage::PAGES: {
-            auto message = decode_pages(frame);
-            if (!message) {
-                worker_.link.close(message.error().message());
-                return;
-            }
-            spawn([](worker::Worker& self, Message m) -> Task<void> {
-                auto guard = co_await self.metadata.lock();
-                guard.release();
-                self.pager.on_message(directory_node, std::move(m));
-            }(worker_, std::move(*message)));
-            return;
-        }
+        case wire::SessionMessage::PAGES: on_pages(frame); return;
         default: return;
     }
+}
+
+void WorkerSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
+    auto message = decode_pages(frame);
+    if (!message) {
+        worker_.link.close(message.error().message());
+        return;
+    }
+    spawn([](worker::Worker& self, Message m) -> Task<void> {
+        auto guard = co_await self.metadata.lock();
+        guard.release();
+        self.pager.on_message(directory_node, std::move(m));
+    }(worker_, std::move(*message)));
 }
 
 void WorkerSession::on_link_closed(const Error&) {

@@ -21,6 +21,7 @@ private:
     void on_frame(ReceivedFrame&& frame);
     void on_notification(const Notification& n);
     void on_wait(pid_t host_tid, WaitStatus status);
+    void on_pages(const std::shared_ptr<ReceivedFrame>& frame);
     void on_link_closed(const Error& reason);
     // All threads here wait for us.
     [[nodiscard]] bool nothing_runs() const;

@@ -20,6 +20,7 @@
 #include "acceptor/worker/growth.h"
 #include "acceptor/worker/inheritance.h"
 #include "acceptor/worker/kernel_pages.h"
+#include "acceptor/worker/lookups.h"
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/masks.h"
 #include "acceptor/worker/memory_calls.h"
@@ -73,6 +74,7 @@ struct Worker::Parts {
     Names names{worker};
     ClosedNumbers closed_numbers{worker};
     Delegations delegations{worker};
+    Lookups lookups{worker};
     DeviceMemory device_memory{worker};
     Polls polls{worker};
     Epolls epolls{worker};
@@ -131,6 +133,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       names(parts_->names),
       closed_numbers(parts_->closed_numbers),
       delegations(parts_->delegations),
+      lookups(parts_->lookups),
       device_memory(parts_->device_memory),
       polls(parts_->polls),
       epolls(parts_->epolls),

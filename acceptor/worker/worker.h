@@ -43,6 +43,7 @@ class Futexes;
 class Growth;
 class Inheritance;
 class KernelPages;
+class Lookups;
 class MappingChanges;
 class Masks;
 class OwnSignals;
@@ -123,6 +124,7 @@ public:
     Names& names;
     ClosedNumbers& closed_numbers;
     Delegations& delegations;
+    Lookups& lookups;
     DeviceMemory& device_memory;
     Polls& polls;
     Epolls& epolls;

@@ -74,6 +74,7 @@ void tell_calls(MetricsText& text, const std::vector<Node>& nodes, const Session
         text.sample({{"node", name}, {"made", "fd_owner"}}, calls.fd_owner);
         text.sample({{"node", name}, {"made", "by_rule"}}, calls.by_rule);
         text.sample({{"node", name}, {"made", "delegated"}}, calls.delegated);
+        text.sample({{"node", name}, {"made", "remembered"}}, calls.remembered);
     }
     text.begin_histogram("gpr_call_seconds",
                          "What home needed for a call of a thread elsewhere, waiting included.");

@@ -1,8 +1,6 @@
 #include "monitor/home/calls.h"
 
-#include <fcntl.h>
 #include <sys/mman.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -27,6 +25,7 @@
 #include "monitor/home/layouts.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/local_calls.h"
+#include "monitor/home/lookups.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/memory_calls.h"
 #include "monitor/home/memory_files.h"
@@ -57,30 +56,6 @@ constexpr unsigned arguments_of_call = 6;
 constexpr uint64_t prefetch_limit = 64ULL << 20;
 // How often a call that must end is interrupted again, in case it had not begun.
 constexpr std::chrono::milliseconds interrupts_every{1};
-
-constexpr uint64_t unknown = UINT64_MAX / 2;
-
-// The most bytes of memory that a call can fill (or read, to write them to its descriptor), judging
-// by the file: a size that the caller made up must cost nothing. Page faults fetch what is missing.
-uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills) {
-    // The default capacity of pipes and socket buffers; also for files of /proc, which have no
-    // size.
-    constexpr uint64_t at_least = 256 << 10;
-    if (!call.row || call.row->arguments[0].kind != Kind::fd) {
-        const uint32_t most = details_of(call.number).fills_most;
-        return fills && most != 0 ? most : unknown;
-    }
-    auto link = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(call.given[0]));
-    struct stat itself {};  // the link's permissions show what the descriptor is open for
-    if (lstat(link.c_str(), &itself) != 0) return errno == ENOENT ? 0 : at_least;
-    if (call.row->details.transfer.writes && !(itself.st_mode & S_IWUSR)) return 0;
-    struct statx file {};  // from the cache: the program itself may serve the file system
-    unsigned wanted = STATX_TYPE | STATX_SIZE;
-    if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, wanted, &file) != 0) return at_least;
-    if (S_ISCHR(file.stx_mode) || S_ISBLK(file.stx_mode)) return unknown;
-    if (!S_ISREG(file.stx_mode)) return at_least;
-    return fills ? std::max<uint64_t>(at_least, file.stx_size) : unknown;
-}
 
 // Whether a write takes its data from memory that shows the same file: then the kernel may
 // overwrite data that it has yet to write.
@@ -287,6 +262,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         SignalActions::before_action(process, *call.action);
     }
     place_call(process, call);
+    auto asked = home_.lookups.ask(process, thread, call);
     co_await home_.contended_memory.meet_external_sharers(true);
     if (call.shadow->dead()) co_return;
     thread.repeatable = call.repeatable;
@@ -323,7 +299,8 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     guard.release();
     co_await home_.fd_names.after_call(process, call);
     if (call.shadow->dead()) co_return;
-    reply(thread, call.made.result, out, opened.get());
+    auto known = home_.lookups.offer(std::move(asked), process, thread, call, out);
+    reply(thread, call.made.result, out, opened.get(), known.get());
 }
 
 // Fetches the memory that the call uses, and notes what must be known before it is made.
@@ -473,7 +450,7 @@ Task<void> Calls::interrupt_call(Frame frame) {
 }
 
 void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out,
-                  const OfferedFile* opened) {
+                  const OfferedFile* opened, const OfferedLookup* known) {
     // Nobody waits any more: the thread has ended, or its id belongs to a new image.
     if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
@@ -491,6 +468,7 @@ void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte>
     }
     if (!out.empty()) frame.add_raw(out);
     if (opened) opened->put(done.initDelegation(), frame);
+    if (known) known->put(done.initLookup());
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 

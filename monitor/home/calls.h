@@ -16,6 +16,7 @@ struct ForwardedCall;
 namespace gpr::home {
 
 struct OfferedFile;
+struct OfferedLookup;
 
 class Calls {
 public:
@@ -23,9 +24,9 @@ public:
 
     Task<void> serve_call(Frame frame, NodeId from);
     Task<void> interrupt_call(Frame frame);
-    // opened: a file that is delegated from now on.
+    // opened: a file that is delegated from now on. known: how long the answer holds.
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {},
-               const OfferedFile* opened = nullptr);
+               const OfferedFile* opened = nullptr, const OfferedLookup* known = nullptr);
 
     void send_elsewhere(HomeThread& thread);
 

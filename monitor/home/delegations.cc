@@ -16,6 +16,7 @@
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/lookups.h"
 #include "syscall/delegated_call.h"
 
 namespace gpr::home {
@@ -138,6 +139,7 @@ Delegations::Delegations(Home& home)
 Delegations::~Delegations() = default;
 
 Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
+    home_.lookups.before_call(pid, number, args.data());
     // Who watches files sees reading, too, and home reads in advance.
     const bool watches =
         number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
@@ -159,6 +161,7 @@ Task<void> Delegations::open_again(StubThread& shadow, std::vector<gpr::Call>& c
 }
 
 Task<void> Delegations::end_all(pid_t pid) {
+    home_.lookups.forget(pid);
     auto is_its = [pid](pid_t owner, int) { return owner == pid; };
     while (recall_if(is_its) || closing_.contains(pid)) co_await changed_.wait();
 }
@@ -207,6 +210,7 @@ void Delegations::on_break() {
 }
 
 void Delegations::look_for_changes() {
+    home_.lookups.look_for_changes();
     if (!watched_->empty()) recall_changed();
 }
 
@@ -257,6 +261,7 @@ std::shared_ptr<StubThread> Delegations::idle_shadow(pid_t pid) const {
 }
 
 void Delegations::forget(pid_t pid) {
+    home_.lookups.forget(pid);
     if (files_.erase(pid) > 0) changed_.notify_all();
 }
 
@@ -279,9 +284,7 @@ bool Delegations::shares_descriptors(pid_t pid) const {
     });
 }
 
-// Whether only threads at this acceptor could use the descriptor now.
-bool Delegations::may_offer(const HomeProcess& process, const HomeThread& thread,
-                            int number) const {
+bool Delegations::all_at(const HomeProcess& process, const HomeThread& thread) {
     if (process.state != HomeProcess::State::split || process.comes_home || process.forks > 0 ||
         process.executing || process.group_exit || process.debugged || !thread.filters.empty()) {
         return false;
@@ -291,7 +294,13 @@ bool Delegations::may_offer(const HomeProcess& process, const HomeThread& thread
         return one.helper || (one.node == thread.node && !one.is_in(HomeThread::Business::visit) &&
                               !one.is_in(HomeThread::Business::departure));
     };
-    if (!std::ranges::all_of(process.threads, is_there)) return false;
+    return std::ranges::all_of(process.threads, is_there);
+}
+
+// Whether only threads at this acceptor could use the descriptor now.
+bool Delegations::may_offer(const HomeProcess& process, const HomeThread& thread,
+                            int number) const {
+    if (!all_at(process, thread)) return false;
     return std::ranges::none_of(served_, [&](const Served& call) {
         const bool concerns = call.pid == process.pid || call.number == SYS_pidfd_getfd;
         return concerns && needs_back(call.number, call.args.data(), number);

@@ -86,6 +86,8 @@ public:
     void on_return(wire::FileReturn::Reader back);
     // The process has ended.
     void forget(pid_t pid);
+    // Whether all threads of the process are at this thread's acceptor, and nobody looks into it.
+    static bool all_at(const HomeProcess& process, const HomeThread& thread);
     // A link is lost: writers must not wait for it.
     void forget_all();
     // To be called before anything is sent to an acceptor: takes back what has changed.

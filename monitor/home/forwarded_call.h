@@ -27,6 +27,7 @@ struct ForwardedCall {
     bool repeatable = false;
     bool wants_reply = true;
     bool may_delegate = false;  // the file that it opens
+    bool may_remember = false;  // what it finds out about a path
     uint64_t file = 0;  // the acceptor's file that dup2 or dup3 shall give a name: fd_names.h
 
     // What to change right before the call is made, or after it.
@@ -64,5 +65,9 @@ private:
     Address bounce_at_;
     HostileMemory bounce_;
 };
+
+// The most bytes of memory that a call can fill (or read, to write them to its descriptor), judging
+// by the file: a size that the caller made up must cost nothing. Page faults fetch what is missing.
+uint64_t most_to_move(pid_t pid, const ForwardedCall& call, bool fills);
 
 }  // namespace gpr

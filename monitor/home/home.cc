@@ -37,6 +37,7 @@
 #include "monitor/home/layouts.h"
 #include "monitor/home/loans.h"
 #include "monitor/home/local_calls.h"
+#include "monitor/home/lookups.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/memory_calls.h"
 #include "monitor/home/memory_files.h"
@@ -114,6 +115,7 @@ struct Home::Parts {
     // Files and descriptors.
     AcceptorFiles acceptor_files{home};
     Delegations delegations{home};
+    Lookups lookups{home};
     FdNames fd_names{home};
     KeptCalls kept_calls{home};
     ProcFiles proc_files{home};
@@ -188,6 +190,7 @@ Home::Home(Loop& the_loop, Waits& the_waits, Acceptors its_acceptors,
       aio(parts_->aio),
       acceptor_files(parts_->acceptor_files),
       delegations(parts_->delegations),
+      lookups(parts_->lookups),
       fd_names(parts_->fd_names),
       kept_calls(parts_->kept_calls),
       proc_files(parts_->proc_files),

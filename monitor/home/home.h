@@ -68,6 +68,7 @@ class LastWords;
 class Layouts;
 class Loans;
 class LocalCalls;
+class Lookups;
 class MainStack;
 class MemoryCalls;
 class MemoryFiles;
@@ -182,6 +183,7 @@ public:
     // Files and descriptors.
     AcceptorFiles& acceptor_files;
     Delegations& delegations;
+    Lookups& lookups;
     FdNames& fd_names;
     KeptCalls& kept_calls;
     ProcFiles& proc_files;

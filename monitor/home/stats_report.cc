@@ -148,6 +148,9 @@ std::string StatsReport::words() const {
         text += fmt::format(", {} about {} answered there", grouped(calls.delegated),
                             counted(calls.delegations, "file"));
     }
+    if (calls.remembered > 0) {
+        text += fmt::format(", {} repeated there", counted(calls.remembered, "look-up"));
+    }
     text += '\n';
     if (rested && crossings == 0) {
         text +=
@@ -196,6 +199,7 @@ std::string StatsReport::json() const {
                          {"fd_owner", calls.fd_owner},
                          {"by_rule", calls.by_rule},
                          {"delegated", calls.delegated},
+                         {"remembered", calls.remembered},
                          {"home", calls.home}}},
                        {"delegated_files", calls.delegations},
                        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},

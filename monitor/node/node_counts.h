@@ -18,6 +18,7 @@ struct CallCounts {
     uint64_t by_rule = 0;    // by the thread there, because a rule says so
     uint64_t delegated = 0;  // by nobody: the worker answered for a file of home
     uint64_t delegations = 0;  // no calls: how many such files there were
+    uint64_t remembered = 0;   // by nobody: the worker repeated what home had told of a path
 
     CallCounts& operator+=(const CallCounts& other) {
         home += other.home;
@@ -26,6 +27,7 @@ struct CallCounts {
         by_rule += other.by_rule;
         delegated += other.delegated;
         delegations += other.delegations;
+        remembered += other.remembered;
         return *this;
     }
 };
@@ -52,13 +54,14 @@ inline void counts_to_wire(const NodeCounts& counts, wire::NodeCounts::Builder t
     to.setCallsByRule(counts.calls.by_rule);
     to.setCallsDelegated(counts.calls.delegated);
     to.setFilesDelegated(counts.calls.delegations);
+    to.setCallsRemembered(counts.calls.remembered);
 }
 
 inline NodeCounts counts_from_wire(wire::NodeCounts::Reader from) {
     return {
         {from.getFaults(), from.getPagesIn(), from.getPagesOut(), from.getWaitedNs()},
         {from.getCallsHome(), from.getCallsNative(), from.getCallsFdOwner(), from.getCallsByRule(),
-         from.getCallsDelegated(), from.getFilesDelegated()},
+         from.getCallsDelegated(), from.getFilesDelegated(), from.getCallsRemembered()},
     };
 }
 

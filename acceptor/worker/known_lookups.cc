@@ -1,0 +1,89 @@
+#include "acceptor/worker/known_lookups.h"
+
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "syscall/table.h"
+
+namespace gpr {
+
+namespace {
+
+constexpr size_t most_answers = 8192;
+constexpr size_t most_dependences = 32 * most_answers;
+// By then a status may have another time of last access, which no event tells: relatime, see
+// monitor/home/lookups.cc.
+constexpr std::chrono::hours longest{1};
+// A message can pass 253 descriptors (SCM_MAX_FD), another call makes at most two.
+constexpr uint32_t most_passed = 253, most_made = 2;
+
+std::string key_of_path(const MarshalledCall& call) {
+    return {reinterpret_cast<const char*>(call.in_bytes.data()), call.in_bytes.size()};
+}
+
+// The number, every argument that is not a pointer, and the path.
+std::string key_of(const MarshalledCall& call) {
+    std::string key(1, '=');  // no path begins so with a NUL at its end
+    auto add = [&key](const auto& value) {
+        key.append(reinterpret_cast<const char*>(&value), sizeof value);
+    };
+    add(call.number);
+    const Row* row = find_row(call.number);
+    for (size_t i = 0; row && i < row->arguments.size(); i++) {
+        const Kind kind = row->arguments[i].kind;
+        if (kind == Kind::scalar || kind == Kind::fd) add(call.args[i]);
+    }
+    return key + key_of_path(call);
+}
+
+}  // namespace
+
+void KnownLookups::keep(const MarshalledCall& call, Answer answer, bool absent,
+                        std::span<const uint32_t> ids, Clock::time_point now) {
+    if (answers_.size() >= most_answers || dependences_ >= most_dependences) forget_all();
+    const std::string key = absent ? key_of_path(call) : key_of(call);
+    answers_[key] = {std::move(answer), now};
+    dependences_ += ids.size();
+    for (const uint32_t id : ids) dependents_[id].push_back(key);
+}
+
+const KnownLookups::Known* KnownLookups::at(const std::string& key, Clock::time_point now) {
+    auto it = answers_.find(key);
+    if (it == answers_.end()) return nullptr;
+    if (now - it->second.since < longest) return &it->second;
+    answers_.erase(it);
+    return nullptr;
+}
+
+const KnownLookups::Answer* KnownLookups::find(const MarshalledCall& call, const LookupCall& lookup,
+                                               Clock::time_point now) {
+    if (answers_.empty()) return nullptr;
+    if (const Known* known = at(key_of(call), now)) return &known->answer;
+    const bool may_be_full = lookup.kind == LookupCall::Kind::open && spare_ == 0;
+    if (may_be_full || lookup.kind == LookupCall::Kind::directory) return nullptr;
+    const Known* known = at(key_of_path(call), now);
+    return known ? &known->answer : nullptr;
+}
+
+void KnownLookups::forget(uint32_t id) {
+    auto it = dependents_.find(id);
+    if (it == dependents_.end()) return;
+    for (const std::string& key : it->second) answers_.erase(key);
+    dependences_ -= it->second.size();
+    dependents_.erase(it);
+}
+
+void KnownLookups::forget_all() {
+    answers_.clear();
+    dependents_.clear();
+    dependences_ = 0;
+}
+
+void KnownLookups::note_call_at_home(uint32_t number) {
+    const bool receives = number == SYS_recvmsg || number == SYS_recvmmsg;
+    const uint32_t most = number == SYS_recvmmsg ? spare_ : receives ? most_passed : most_made;
+    spare_ -= std::min(spare_, most);
+}
+
+}  // namespace gpr

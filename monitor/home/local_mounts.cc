@@ -1,0 +1,59 @@
+#include "monitor/home/local_mounts.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <string_view>
+
+namespace gpr::home {
+
+namespace {
+
+// Not overlayfs, whose lower layers may change without an event.
+constexpr std::string_view local_types[] = {"ext2",  "ext3",  "ext4",     "xfs",
+                                            "btrfs", "tmpfs", "devtmpfs", "f2fs"};
+
+bool has_word(const std::string& options, std::string_view word) {
+    std::istringstream in(options);
+    for (std::string one; std::getline(in, one, ',');) {
+        if (one == word) return true;
+    }
+    return false;
+}
+
+}  // namespace
+
+// proc_pid_mountinfo(5): number, parent, device, root, place, options, tags, "-", type, ...
+void LocalMounts::read() {
+    std::ifstream in("/proc/self/mountinfo");
+    for (std::string line; std::getline(in, line);) {
+        std::istringstream words(line);
+        uint64_t number = 0;
+        std::string parent, device, root, place, options, word, type;
+        words >> number >> parent >> device >> root >> place >> options;
+        while (words >> word && word != "-") {
+        }
+        words >> type;
+        if (std::ranges::find(local_types, type) == std::end(local_types)) continue;
+        known_[number] = {0, has_word(options, "noatime"), has_word(options, "nodiratime"),
+                          has_word(options, "relatime")};
+    }
+}
+
+std::optional<LocalMounts::File> LocalMounts::file(int fd) {
+    if (known_.empty()) read();
+    struct statx of {};
+    constexpr int without_asking = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
+    constexpr unsigned wanted = STATX_TYPE | STATX_MODE | STATX_MNT_ID;
+    if (statx(fd, "", without_asking, wanted, &of) != 0) return std::nullopt;
+    auto it = known_.find(of.stx_mnt_id);
+    if (it == known_.end() || !(of.stx_mask & STATX_MNT_ID)) return std::nullopt;
+    File found = it->second;
+    found.mode = of.stx_mode;
+    return found;
+}
+
+}  // namespace gpr::home

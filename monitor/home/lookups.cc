@@ -1,0 +1,309 @@
+#include "monitor/home/lookups.h"
+
+#include <fcntl.h>
+#include <linux/kcmp.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+
+#include "monitor/home/delegations.h"
+#include "monitor/home/forwarded_call.h"
+#include "monitor/home/home.h"
+
+namespace gpr::home {
+
+namespace {
+
+using Kind = LookupCall::Kind;
+
+constexpr size_t most_threads = 256;  // of a process whose threads are compared
+// With relatime a status has another time of last access a day after that. Acceptors forget
+// answers after an hour.
+constexpr time_t longest_atime = 22 * 3600;
+// struct iovec-like head of a piece in an answer, see gather().
+constexpr size_t piece_head = 2 * sizeof(uint32_t);
+
+std::string link_text(const std::string& path) {
+    std::array<char, 64> text{};
+    const ssize_t size = readlink(path.c_str(), text.data(), text.size());
+    return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
+}
+
+// What decides about permissions.
+std::string identity_of(pid_t pid, pid_t tid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/status");
+    std::string found, line;
+    while (std::getline(in, line)) {
+        const bool decides = line.starts_with("Uid:") || line.starts_with("Gid:") ||
+                             line.starts_with("Groups:") || line.starts_with("CapEff:") ||
+                             line.starts_with("CapPrm:");
+        if (decides) found += line + '\n';
+    }
+    return found;
+}
+
+bool share_fs(pid_t one, pid_t other) { return syscall(SYS_kcmp, one, other, KCMP_FS, 0, 0) == 0; }
+
+// Whether looking at the file, or listing it, leaves its time of last access as it is.
+bool is_settled(const LocalMounts::File& file, const struct stat& status) {
+    if (file.keeps_atime || (file.keeps_atime_dir && S_ISDIR(file.mode))) return true;
+    if (!file.relative_atime) return false;
+    auto later = [](const timespec& a, const timespec& b) {
+        return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+    };
+    return later(status.st_atim, status.st_mtim) && later(status.st_atim, status.st_ctim) &&
+           time(nullptr) - status.st_atim.tv_sec < longest_atime;
+}
+
+// How many descriptors the process can open, whatever it is told: half of what is left.
+uint32_t spare_descriptors(pid_t pid) {
+    struct stat open {};
+    rlimit limit{};
+    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
+    if (stat(folder.c_str(), &open) != 0 || prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
+        return 0;
+    }
+    const auto used = static_cast<uint64_t>(open.st_size);
+    const bool counted = used != 0;  // since Linux 6.2
+    if (!counted || limit.rlim_cur <= used) return 0;
+    return static_cast<uint32_t>(std::min<uint64_t>(limit.rlim_cur - used, 1 << 16) / 2);
+}
+
+// Whether the answer tells what this file's status is now.
+template <class Status>
+bool tells(std::span<const std::byte> out, const Status& status) {
+    return out.size() == piece_head + sizeof status &&
+           std::memcmp(out.data() + piece_head, &status, sizeof status) == 0;
+}
+
+}  // namespace
+
+void OfferedLookup::put(wire::Lookup::Builder to) const {
+    auto list = to.initIds(static_cast<unsigned>(ids.size()));
+    for (unsigned i = 0; i < list.size(); i++) list.set(i, ids[i]);
+    to.setAbsent(absent);
+    to.setSpare(spare);
+    to.setSerial(serial);
+}
+
+Lookups::Lookups(Home& home)
+    : home_(home),
+      mounts_(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)),
+      mounts_in_loop_(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)) {
+    is_off_ = names_.fd() < 0 || !mounts_ || !mounts_in_loop_;
+    if (is_off_) return;
+    name_watch_ = home.loop.watch(names_.fd(), POLLIN, [this](uint32_t) { look_for_changes(); });
+    mount_watch_ = home.loop.watch(mounts_in_loop_.get(), POLLPRI, [this](uint32_t) { clear(); });
+}
+
+void Lookups::look_at_mounts() {
+    pollfd mounts{mounts_.get(), POLLPRI, 0};
+    if (poll(&mounts, 1, 0) > 0) clear();
+}
+
+void Lookups::look_for_changes() {
+    if (is_off_ || names_.empty()) return;
+    look_at_mounts();
+    tell(names_.take_gone());
+}
+
+void Lookups::tell(const WatchedNames::Gone& gone) {
+    if (gone.all) {
+        walks_.forget();
+        contexts_.clear();
+    }
+    if (gone.none()) return;
+    FrameBuilder frame;
+    auto message = frame.session().initLookupsGone();
+    message.setAll(gone.all);
+    message.setSerial(++serial_);
+    auto list = message.initIds(static_cast<unsigned>(gone.ids.size()));
+    for (unsigned i = 0; i < list.size(); i++) list.set(i, gone.ids[i]);
+    home_.acceptors.send(frame);
+}
+
+void Lookups::clear() {
+    walks_.forget();
+    if (names_.empty()) return;
+    names_.clear();
+    tell({true, {}});
+}
+
+void Lookups::forget(pid_t pid) {
+    auto it = contexts_.find(pid);
+    if (it == contexts_.end()) return;
+    const uint32_t id = it->second;
+    contexts_.erase(it);
+    tell(names_.drop(id));
+}
+
+void Lookups::before_call(pid_t pid, uint32_t number, const uint64_t* args) {
+    switch (on_lookups(number, args)) {
+        case OnLookups::nothing: return;
+        case OnLookups::forgets: forget(pid); return;
+        case OnLookups::forgets_all: clear(); return;
+    }
+}
+
+bool Lookups::changes_context(pid_t pid) const {
+    return std::ranges::any_of(home_.delegations.served(), [pid](const auto& call) {
+        const OnLookups what = on_lookups(call.number, call.args.data());
+        return what == OnLookups::forgets_all || (what != OnLookups::nothing && call.pid == pid);
+    });
+}
+
+bool Lookups::sees_what_we_see(const HomeProcess& process) const {
+    const pid_t pid = process.pid;
+    const std::string folder = "/proc/" + std::to_string(pid);
+    for (const char* space : {"/ns/mnt", "/ns/user"}) {
+        const std::string ours = link_text(std::string("/proc/self") + space);
+        if (ours.empty() || ours != link_text(folder + space)) return false;
+    }
+    const Fd its(::open((folder + "/root").c_str(), O_PATH | O_CLOEXEC));
+    const Fd ours(::open("/", O_PATH | O_CLOEXEC));
+    const auto root = PathWalks::place_of(ours.get());
+    if (!root || root != PathWalks::place_of(its.get())) return false;
+    const bool shared = std::ranges::any_of(home_.processes, [pid](const auto& other) {
+        return other.first != pid && share_fs(pid, other.first);
+    });
+    if (shared || process.threads.size() > most_threads) return false;
+    std::string identity;
+    for (const auto& [tid, thread] : process.threads) {
+        if (thread->helper) continue;
+        if (process.threads.size() == 1) break;
+        const std::string this_one = identity_of(pid, tid);
+        if (this_one.empty() || (!identity.empty() && this_one != identity)) return false;
+        identity = this_one;
+        if (tid != pid && !share_fs(pid, tid)) return false;
+    }
+    return true;
+}
+
+uint32_t Lookups::context_of(HomeProcess& process) {
+    if (changes_context(process.pid)) return 0;
+    auto it = contexts_.find(process.pid);
+    if (it != contexts_.end()) return it->second;
+    const uint32_t id = sees_what_we_see(process) ? names_.make_id() : 0;
+    contexts_[process.pid] = id;
+    return id;
+}
+
+std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& thread,
+                                             const ForwardedCall& call) {
+    if (is_off_ || !call.may_remember || !call.marshalled) return nullptr;
+    const auto lookup = lookup_of(*call.marshalled);
+    if (!lookup || !Delegations::all_at(process, thread)) return nullptr;
+    look_at_mounts();
+    if (names_.is_full()) clear();
+    auto asked = std::make_unique<Asked>();
+    asked->call = *lookup;
+    asked->context = context_of(process);
+    if (asked->context == 0) return nullptr;
+    const bool from_root = lookup->path.starts_with('/');
+    if (!from_root) {
+        asked->start = {"/proc/" + std::to_string(process.pid) + "/cwd", asked->context};
+    }
+    if (lookup->kind == Kind::directory) {
+        asked->way = walks_.to_start(asked->start);
+        return asked->way.error != 0 ? nullptr : std::move(asked);
+    }
+    auto parts = PathWalks::parts(lookup->path);
+    asked->name = parts.back();
+    parts.pop_back();
+    asked->directory = PathWalks::join(parts);
+    asked->way = walks_.to_directory(asked->start, asked->directory);
+    if (asked->way.error < 0) return nullptr;
+    if (asked->way.error == 0) asked->name_id = names_.id_of(asked->way.watch, asked->name);
+    return asked;
+}
+
+// The directory is watched, so what is not there now was not there during the call, either.
+bool Lookups::find_nothing(const Asked& asked, int64_t result) const {
+    if (asked.way.error != 0) return result == -asked.way.error;
+    if (result != -ENOENT) return false;
+    const Fd there = PathWalks::open(asked.start, asked.directory + "/" + asked.name, O_NOFOLLOW);
+    return !there && errno == ENOENT;
+}
+
+// Whether the answer depends on nothing but what the path leads to.
+bool Lookups::find_name(const Asked& asked) {
+    const std::string path = asked.directory + "/" + asked.name;
+    const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+    if (!seen) return false;
+    const bool is_link = S_ISLNK(seen->mode);
+    if (asked.call.kind == Kind::link) return is_link;
+    return asked.call.flags == F_OK && (!is_link || !asked.call.follows);
+}
+
+bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
+                          std::vector<uint32_t>& ids) {
+    const std::string path = asked.directory + "/" + asked.name;
+    const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+    struct stat status {};
+    if (!seen || fstat(file.get(), &status) != 0) return false;
+    const bool is_link = S_ISLNK(seen->mode);
+    if (!S_ISDIR(seen->mode) && (!is_link || asked.call.follows)) return false;
+    const bool settled = is_settled(*seen, status);
+    int watch = -1;
+    if (is_link) {
+        const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
+        if (settled && directory) watch = names_.watch_link(directory.get(), asked.name);
+    } else {
+        watch = names_.watch(file.get(), !settled);
+    }
+    if (watch < 0) return false;
+    ids.push_back(names_.id_of(watch, WatchedNames::itself));
+    ids.push_back(names_.id_of(watch, WatchedNames::anything));
+    if (asked.call.kind == Kind::extended_status) {
+        struct statx now {};
+        const int flags = static_cast<int>(asked.call.flags) | AT_EMPTY_PATH;
+        return statx(file.get(), "", flags, asked.call.mask, &now) == 0 && tells(out, now);
+    }
+    return syscall(SYS_newfstatat, file.get(), "", &status, AT_EMPTY_PATH) == 0 &&
+           tells(out, status);
+}
+
+std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, HomeProcess& process,
+                                              HomeThread& thread, const ForwardedCall& call,
+                                              std::span<const std::byte> out) {
+    if (!asked || !Delegations::all_at(process, thread)) return nullptr;
+    look_for_changes();
+    auto offered = std::make_unique<OfferedLookup>();
+    std::vector<uint32_t>& ids = offered->ids;
+    ids = asked->way.ids;
+    ids.push_back(asked->context);
+    if (asked->name_id != 0) ids.push_back(asked->name_id);
+    const int64_t result = call.made.result;
+    const Kind kind = asked->call.kind;
+    offered->absent = kind != Kind::directory && find_nothing(*asked, result);
+    bool found = offered->absent;
+    if (!found && asked->way.error == 0 && result >= 0) {
+        switch (kind) {
+            case Kind::status:
+            case Kind::extended_status: found = find_status(*asked, out, ids); break;
+            case Kind::directory: found = true; break;
+            case Kind::exists:
+            case Kind::link: found = find_name(*asked); break;
+            case Kind::open: break;
+        }
+    }
+    auto holds = [this](uint32_t id) { return names_.holds(id); };
+    if (!found || changes_context(process.pid) || !std::ranges::all_of(ids, holds)) return nullptr;
+    for (const uint32_t id : ids) names_.note_told(id);
+    offered->spare = spare_descriptors(process.pid);
+    offered->serial = serial_;
+    return offered;
+}
+
+}  // namespace gpr::home

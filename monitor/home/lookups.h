@@ -1,0 +1,90 @@
+// Look-ups that acceptors repeat: with an answer about a path goes what it depends on, and as soon
+// as inotify tells of a change there, the acceptor forgets the answer. Home looks before it sends
+// anything, so nobody can hear of a change before. docs/decisions/0071-look-ups-are-remembered.md
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/fd.h"
+#include "monitor/home/part.h"
+#include "monitor/home/path_walks.h"
+#include "monitor/home/watched_names.h"
+#include "syscall/lookup_call.h"
+#include "transport/loop.h"
+#include "transport/wire.h"
+
+namespace gpr {
+struct ForwardedCall;
+}  // namespace gpr
+
+namespace gpr::home {
+
+// How long an answer holds, for the acceptor.
+struct OfferedLookup {
+    std::vector<uint32_t> ids;
+    bool absent = false;
+    uint32_t spare = 0;
+    uint32_t serial = 0;
+
+    void put(wire::Lookup::Builder to) const;
+};
+
+class Lookups {
+public:
+    explicit Lookups(Home& home);
+
+    // A forwarded call is about to be made. It must be among Delegations::served().
+    void before_call(pid_t pid, uint32_t number, const uint64_t* args);
+    // A thread of the process is about to run here, or the process has ended.
+    void forget(pid_t pid);
+    // To be called before anything is sent to an acceptor.
+    void look_for_changes();
+
+    // What a call looks up, watched from before it is made.
+    struct Asked {
+        LookupCall call;
+        PathWalks::Start start;
+        std::string directory, name;
+        PathWalks::Way way;
+        uint32_t context = 0;
+        uint32_t name_id = 0;
+    };
+    // Null: its answer is not to be remembered.
+    std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
+    // The call has been made. Null likewise.
+    std::unique_ptr<OfferedLookup> offer(std::unique_ptr<Asked> asked, HomeProcess& process,
+                                         HomeThread& thread, const ForwardedCall& call,
+                                         std::span<const std::byte> out);
+
+private:
+    uint32_t context_of(HomeProcess& process);
+    [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
+    [[nodiscard]] bool changes_context(pid_t pid) const;
+    bool find_nothing(const Asked& asked, int64_t result) const;
+    bool find_name(const Asked& asked);
+    bool find_status(const Asked& asked, std::span<const std::byte> out,
+                     std::vector<uint32_t>& ids);
+    void look_at_mounts();
+    void clear();
+    void tell(const WatchedNames::Gone& gone);
+
+    Home& home_;
+    WatchedNames names_;
+    PathWalks walks_{names_};
+    // An id that holds as long as all threads of the process see the same under a path as home. 0:
+    // they do not.
+    std::map<pid_t, uint32_t> contexts_;
+    Fd mounts_;  // /proc/self/mountinfo, and again for the loop
+    Fd mounts_in_loop_;
+    bool is_off_ = false;
+    uint32_t serial_ = 0;
+    Watch name_watch_, mount_watch_;
+};
+
+}  // namespace gpr::home
