@@ -4,7 +4,6 @@
 // it (Linux 5.11, seccomp_is_const_allow).
 #include "syscall/filter.h"
 
-#include <asm/ioctl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 
 #include "base/result.h"
 #include "syscall/filter_program.h"
+#include "syscall/ioctl_memory.h"
 #include "syscall/stub_calls.h"
 #include "syscall/table.h"
 
@@ -122,17 +122,16 @@ private:
         }
         if (row.place != Place::fd_owner) return notify_;
         if (!row.has(Trait::fd_first)) return fds_owned(row);
-        Label owned = program_.load(low_half_of(0),
-                                    program_.branch(BPF_JGT, INT32_MAX, no_fd_, fds_owned(row)));
-        return row.number == SYS_ioctl ? unless_it_may_pin(owned) : owned;
+        Label owned = fds_owned(row);
+        if (row.number == SYS_ioctl) owned = unless_it_may_pin(owned);
+        return program_.load(low_half_of(0), program_.branch(BPF_JGT, INT32_MAX, no_fd_, owned));
     }
 
-    // A request that gives the driver enough to name memory with: an address and a length.
+    // may_name_memory()
     Label unless_it_may_pin(Label otherwise) {
-        constexpr uint32_t gives = uint32_t{_IOC_WRITE} << _IOC_DIRSHIFT;
-        constexpr uint32_t sizes_from_16 = (_IOC_SIZEMASK & ~15U) << _IOC_SIZESHIFT;
-        Label named = program_.branch(BPF_JSET, sizes_from_16, notify_, otherwise);
-        return program_.load(low_half_of(1), program_.branch(BPF_JSET, gives, named, otherwise));
+        Label named = program_.branch(BPF_JSET, names_memory, notify_, otherwise);
+        return program_.load(low_half_of(1),
+                             program_.branch(BPF_JSET, gives_argument, named, otherwise));
     }
 
     // Whether every fd argument is in [fd_base, fd_last]: AT_FDCWD and -1 are not. Rows with fds at

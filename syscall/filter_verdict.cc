@@ -21,6 +21,7 @@ uint32_t filter_verdict(std::span<const sock_filter> program, const seccomp_data
             case BPF_JMP | BPF_JEQ | BPF_K: at += accumulator == i.k ? i.jt : i.jf; break;
             case BPF_JMP | BPF_JGE | BPF_K: at += accumulator >= i.k ? i.jt : i.jf; break;
             case BPF_JMP | BPF_JGT | BPF_K: at += accumulator > i.k ? i.jt : i.jf; break;
+            case BPF_JMP | BPF_JSET | BPF_K: at += accumulator & i.k ? i.jt : i.jf; break;
             case BPF_ALU | BPF_AND | BPF_K: accumulator &= i.k; break;
             case BPF_RET | BPF_K: return i.k;
             default: GPR_ASSERT(false);

@@ -1,9 +1,12 @@
 #include "syscall/table.h"
 
+#include <sys/syscall.h>
+
 #include <algorithm>
 #include <vector>
 
 #include "base/result.h"
+#include "syscall/ioctl_memory.h"
 #include "syscall/park.h"
 #include "syscall/rows.h"
 
@@ -287,6 +290,7 @@ Verdict acceptor_verdict(uint32_t number, const std::array<uint64_t, 6>& args, u
         case Place::refused: return refuse;
         case Place::fd_owner:
             if (row->lacks_fd(args)) return no_fd;
+            if (number == SYS_ioctl && may_name_memory(args[1])) return notify;
             return owns_every_fd(*row, args, fd_base) ? allow : notify;
         case Place::home:
         case Place::coherent:

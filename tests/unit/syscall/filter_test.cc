@@ -49,6 +49,7 @@ Outcome run(const std::vector<sock_filter>& program, const seccomp_data& data) {
             case BPF_JMP | BPF_JEQ | BPF_K: pc += a == i.k ? i.jt : i.jf; break;
             case BPF_JMP | BPF_JGE | BPF_K: pc += a >= i.k ? i.jt : i.jf; break;
             case BPF_JMP | BPF_JGT | BPF_K: pc += a > i.k ? i.jt : i.jf; break;
+            case BPF_JMP | BPF_JSET | BPF_K: pc += a & i.k ? i.jt : i.jf; break;
             case BPF_ALU | BPF_AND | BPF_K: a &= i.k; break;
             case BPF_RET | BPF_K:
                 outcome.action = i.k;
@@ -101,8 +102,8 @@ std::vector<uint32_t> sample_numbers() {
 std::vector<uint64_t> sample_values() {
     constexpr uint64_t junk = 0xdeadbeef00000000;
     std::vector<uint64_t> values{
-        0,          base - 1,       base,           base + 1,    INT32_MAX,        0x80000000,
-        0xffffffff, uint32_t(-100), uint64_t(-100), junk | base, junk | (base - 1)};
+        0,          base - 1,   base,           base + 1,       INT32_MAX,   0x80000000,
+        0xc0384627, 0xffffffff, uint32_t(-100), uint64_t(-100), junk | base, junk | (base - 1)};
     for (const ArgumentRule& rule : argument_rules()) {
         values.push_back(rule.value);
         values.push_back(junk | rule.value | 128u);  // FUTEX_PRIVATE_FLAG
@@ -245,10 +246,15 @@ TEST_CASE("decisions picked by hand") {
     CHECK(at_acceptor(33, {1, base}) == notified);
     CHECK(at_acceptor(275, {base, 0, base + 1}) == allowed);  // splice
     CHECK(at_acceptor(275, {base, 0, 5}) == notified);
-    CHECK(at_acceptor(9) == notified);   // mmap
-    CHECK(at_acceptor(28) == notified);  // madvise
-    CHECK(at_acceptor(56) == notified);  // clone
-    CHECK(at_acceptor(334) == refused);  // rseq
+    CHECK(at_acceptor(16, {base, 0x5401}) == allowed);       // TCGETS
+    CHECK(at_acceptor(16, {base, 0xae80}) == allowed);       // KVM_RUN
+    CHECK(at_acceptor(16, {base, 0xc0384627}) == notified);  // 56 bytes, to and fro
+    CHECK(at_acceptor(16, {base, 0x80384627}) == allowed);   // only back
+    CHECK(at_acceptor(16, {base, 0x40084627}) == allowed);   // 8 bytes
+    CHECK(at_acceptor(9) == notified);                       // mmap
+    CHECK(at_acceptor(28) == notified);                      // madvise
+    CHECK(at_acceptor(56) == notified);                      // clone
+    CHECK(at_acceptor(334) == refused);                      // rseq
     CHECK(at_acceptor(5000) == refused);
     CHECK(at_acceptor(202, {0, 1}) == notified);       // FUTEX_WAKE, maybe of processes outside
     CHECK(at_acceptor(202, {0, 1 | 128}) == allowed);  // FUTEX_WAKE_PRIVATE
