@@ -157,8 +157,8 @@ OnLookups on_lookups(uint32_t number, const uint64_t* args) {
         case SYS_prctl:
             return args[0] == PR_SET_SECUREBITS ? OnLookups::forgets : OnLookups::nothing;
         // Threads that do not share their working directory, and processes that do.
-        case SYS_clone:
-        case SYS_clone3: {
+        case SYS_clone3: return OnLookups::forgets;  // its flags are in memory
+        case SYS_clone: {
             const bool shares = args[0] & CLONE_FS, is_thread = args[0] & CLONE_THREAD;
             return shares != is_thread ? OnLookups::forgets : OnLookups::nothing;
         }

@@ -78,7 +78,7 @@ TEST_CASE("calls that change what a process finds") {
     CHECK(on(SYS_clone, {CLONE_FS | CLONE_THREAD}) == OnLookups::nothing);
     CHECK(on(SYS_clone, {SIGCHLD}) == OnLookups::nothing);
     CHECK(on(SYS_clone, {CLONE_FS | SIGCHLD}) == OnLookups::forgets);
-    CHECK(on(SYS_clone3, {CLONE_THREAD}) == OnLookups::forgets);
+    CHECK(on(SYS_clone3, {0x7ffd12350a00}) == OnLookups::forgets);
     CHECK(on(SYS_ioctl, {3, FS_IOC_SETFLAGS}) == OnLookups::forgets_all);
     CHECK(on(SYS_ioctl, {3, FS_IOC_GETFLAGS}) == OnLookups::nothing);
     CHECK(on(SYS_mkdir) == OnLookups::nothing);  // inotify tells
