@@ -85,8 +85,14 @@ Task<void> Affinity::bind_call(RemoteProcess& process, RemoteThread& thread, Not
     if (!may) {                    // the kernel here reports the error
         Notification of_home = n;  // whose pages stay where they are
         of_home.args[5] = 0;
-        co_await worker_.forwarding.ask_home(process, thread, of_home, false);
-        notifier->let_it_run(n.id);
+        // Home reads the set of nodes, so the thread waits.
+        int64_t result = co_await worker_.forwarding.ask_home(process, thread, of_home, true);
+        if (result == thread_gone && thread.stub->dead()) co_return;
+        if (trace::is_restart(result)) {
+            worker_.forwarding.give_answer(thread, n.id, result);
+        } else {
+            notifier->let_it_run(n.id);
+        }
         co_return;
     }
     const uint64_t flags = (n.args[5] & ~uint64_t{MPOL_MF_MOVE_ALL}) | MPOL_MF_MOVE;

@@ -111,14 +111,14 @@ Task<void> Affinity::bind(std::shared_ptr<Fragment> fragment, pid_t pid, Notific
     home_.notifier->reply_raw(n.id, result);
 }
 
-void Affinity::note_made(const HomeProcess& process, HomeThread& caller,
-                         const ForwardedCall& call) {
+Task<void> Affinity::note_made(const HomeProcess& process, HomeThread& caller,
+                               const ForwardedCall& call) {
     if (call.number == SYS_mbind && home_.acceptors.are_several()) {
-        spawn(note_bind(process.fragment, process.pid, caller.node, call.given));
+        co_await note_bind(process.fragment, process.pid, caller.node, call.given);
     }
-    if (call.number != SYS_sched_setaffinity) return;
+    if (call.number != SYS_sched_setaffinity) co_return;
     HomeThread* target = thread_named(caller, call.marshalled->args[0]);
-    if (!target || call.marshalled->in_bytes.empty()) return;
+    if (!target || call.marshalled->in_bytes.empty()) co_return;
     target->note_affinity(cpu_mask_of(std::span(call.marshalled->in_bytes)), target->node);
 }
 

@@ -26,7 +26,7 @@ public:
     bool policy_call(HomeProcess& process, HomeThread& thread, const Notification& n);
     // A thread at an acceptor has called sched_setaffinity, for itself or for another thread, or
     // mbind.
-    void note_made(const HomeProcess& process, HomeThread& caller, const ForwardedCall& call);
+    Task<void> note_made(const HomeProcess& process, HomeThread& caller, const ForwardedCall& call);
     // A thread at the acceptor has called set_mempolicy there.
     Task<void> note_policy(Frame frame);
     // Of a process that acceptors have just been told of.

@@ -427,7 +427,7 @@ Task<void> Calls::note_made(HomeProcess& process, HomeThread& thread, ForwardedC
     }
     home_.cpu_timing.note_timer_in_bounce(thread, call);
     co_await home_.aio.note_aio_in_bounce(process, call);
-    if (call.made.result == 0) home_.affinity.note_made(process, thread, call);
+    if (call.made.result == 0) co_await home_.affinity.note_made(process, thread, call);
 }
 
 // For a call that waits on both nodes: the acceptor's part has ended, so the part here must end,
