@@ -7,6 +7,7 @@
 
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/worker.h"
+#include "monitor/node/asked_policy.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::worker {
@@ -125,23 +126,14 @@ Task<void> Affinity::policy_call(RemoteProcess& process, RemoteThread& thread, N
     pid_t pid = process.pid, tid = thread.tid;
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
-    const uint64_t told = n.args[1] == 0 ? 0 : nodes_told(n.args[2]);
-    MemoryPolicy policy(1 + (told + 63) / 64);
-    auto nodes = std::span(policy).subspan(1);
-    const Address at{n.args[1]};
-    bool sound = nodes.empty();
-    auto bytes = std::as_writable_bytes(nodes);
-    if (!sound) sound = co_await worker_.pager.memory.read(*fragment, at, bytes);
-    if (told % 64 != 0) nodes.back() &= (uint64_t{1} << told % 64) - 1;
-    sound = sound && n.args[2] <= most_nodes_told && has_only_known(nodes);
-    policy[0] = n.args[0] & UINT32_MAX;
-    policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
+    MemoryPolicy policy =
+        co_await asked_policy(worker_.pager, fragment, n.args[0], n.args[1], n.args[2]);
     // The executor tries the call first. The executor's own policy does not matter, because it
     // never allocates memory for the program.
     int64_t result = -EINVAL;
     const MemoryPolicy none{0};
-    if (sound) result = co_await set_memory_policy(fragment->executor(), policy);
-    if (sound) co_await set_memory_policy(fragment->executor(), none);
+    if (!policy.empty()) result = co_await set_memory_policy(fragment->executor(), policy);
+    if (!policy.empty()) co_await set_memory_policy(fragment->executor(), none);
     RemoteThread* still = worker_.find_thread(pid, tid);
     if (still && result == 0) {
         FrameBuilder frame;

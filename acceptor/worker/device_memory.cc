@@ -1,6 +1,7 @@
 #include "acceptor/worker/device_memory.h"
 
 #include <asm/ioctl.h>
+#include <fcntl.h>
 #include <linux/if_xdp.h>
 #include <linux/io_uring.h>
 #include <linux/major.h>
@@ -8,7 +9,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/uio.h>
 
 #include <algorithm>
@@ -37,9 +37,14 @@ std::span<std::byte> bytes_of(std::vector<T>& list) {
     return std::as_writable_bytes(std::span(list));
 }
 
-bool may_pin(const struct stat& file) {
-    if (S_ISREG(file.st_mode) || S_ISDIR(file.st_mode) || S_ISFIFO(file.st_mode)) return false;
-    return !S_ISCHR(file.st_mode) || major(file.st_rdev) != MEM_MAJOR;
+// From the cache: the file system may take its time.
+bool may_pin(const std::filesystem::path& descriptor) {
+    struct statx file {};
+    if (statx(AT_FDCWD, descriptor.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &file) != 0)
+        return false;
+    const mode_t mode = file.stx_mode;
+    if (S_ISREG(mode) || S_ISDIR(mode) || S_ISFIFO(mode)) return false;
+    return !S_ISCHR(mode) || file.stx_rdev_major != MEM_MAJOR;
 }
 
 }  // namespace
@@ -53,9 +58,7 @@ bool DeviceMemory::may_be_pinned_by(const RemoteProcess& process) {
         const std::string name = at->path().filename().string();
         unsigned number = 0;
         std::from_chars(name.data(), name.data() + name.size(), number);
-        struct stat file = {};
-        if (has_fd_here(process, number) && stat(at->path().c_str(), &file) == 0 && may_pin(file))
-            return true;
+        if (has_fd_here(process, number) && may_pin(at->path())) return true;
     }
     return false;
 }
@@ -70,8 +73,10 @@ Task<void> DeviceMemory::pin_call(RemoteProcess& process, RemoteThread& thread, 
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    std::vector<Range> ranges = co_await ranges_to_pin(process, n);
-    co_await run_with(process, thread, n, std::move(ranges));
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
+    std::vector<Range> ranges = co_await ranges_to_pin(fragment, n);
+    co_await run_with(std::move(fragment), std::move(notifier), n, std::move(ranges));
 }
 
 // What a driver is asked to pin (cudaHostRegister, V4L2_MEMORY_USERPTR and others).
@@ -80,18 +85,19 @@ Task<void> DeviceMemory::ioctl_call(RemoteProcess& process, RemoteThread& thread
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }
-    std::vector<Range> ranges = co_await ranges_in_argument(process, n);
-    co_await run_with(process, thread, n, std::move(ranges));
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    auto notifier = process.notifier;
+    std::vector<Range> ranges = co_await ranges_in_argument(fragment, n);
+    co_await run_with(std::move(fragment), std::move(notifier), n, std::move(ranges));
 }
 
 // Makes the call here. While the kernel pins pages under the mmap lock it does not wait for missing
-// ones, but fails with EFAULT; so they are present before.
-Task<void> DeviceMemory::run_with(RemoteProcess& process, RemoteThread& thread, Notification n,
+// ones, but fails with EFAULT; so they are present before. The process may end meanwhile.
+Task<void> DeviceMemory::run_with(std::shared_ptr<Fragment> fragment,
+                                  std::shared_ptr<FilterNotifier> notifier, Notification n,
                                   std::vector<Range> ranges) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
-    auto notifier = process.notifier;
     for (Range range : ranges) {
-        spdlog::debug("tid {}: {:#x}+{:#x} is to be pinned", thread.tid, range.begin.value,
+        spdlog::debug("process {}: {:#x}+{:#x} is to be pinned", fragment->pid(), range.begin.value,
                       range.size());
         co_await worker_.pager.supply.make_resident(*fragment, range, Access::write);
     }
@@ -106,8 +112,8 @@ Task<void> DeviceMemory::run_with(RemoteProcess& process, RemoteThread& thread, 
     }
 }
 
-Task<std::vector<Range>> DeviceMemory::ranges_in_argument(RemoteProcess& process, Notification n) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
+Task<std::vector<Range>> DeviceMemory::ranges_in_argument(std::shared_ptr<Fragment> fragment,
+                                                          Notification n) {
     const size_t size = std::min<size_t>(_IOC_SIZE(n.args[1]), most_argument_bytes);
     std::vector<uint64_t> words(size / sizeof(uint64_t));
     if (words.empty() ||
@@ -116,8 +122,8 @@ Task<std::vector<Range>> DeviceMemory::ranges_in_argument(RemoteProcess& process
     co_return named_memory(fragment->space, words, most_held_bytes);
 }
 
-Task<std::vector<Range>> DeviceMemory::ranges_to_pin(RemoteProcess& process, Notification n) {
-    std::shared_ptr<Fragment> fragment = process.fragment;
+Task<std::vector<Range>> DeviceMemory::ranges_to_pin(std::shared_ptr<Fragment> fragment,
+                                                     Notification n) {
     std::vector<iovec> buffers;
     uint64_t list = 0, count = 0;
     const auto operation = ring_operation(n.args[1]);

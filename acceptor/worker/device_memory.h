@@ -2,10 +2,12 @@
 // that lets a device pin it. docs/decisions/0070-memory-for-devices.md
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "acceptor/worker/part.h"
 #include "base/address.h"
+#include "monitor/tracee/filter_notifier.h"
 
 namespace gpr::worker {
 
@@ -22,10 +24,11 @@ public:
     Task<void> ioctl_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 
 private:
-    Task<void> run_with(RemoteProcess& process, RemoteThread& thread, Notification n,
+    Task<void> run_with(std::shared_ptr<Fragment> fragment,
+                        std::shared_ptr<FilterNotifier> notifier, Notification n,
                         std::vector<Range> ranges);
-    Task<std::vector<Range>> ranges_to_pin(RemoteProcess& process, Notification n);
-    Task<std::vector<Range>> ranges_in_argument(RemoteProcess& process, Notification n);
+    Task<std::vector<Range>> ranges_to_pin(std::shared_ptr<Fragment> fragment, Notification n);
+    Task<std::vector<Range>> ranges_in_argument(std::shared_ptr<Fragment> fragment, Notification n);
 
     Worker& worker_;
 };

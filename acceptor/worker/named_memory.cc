@@ -37,7 +37,9 @@ std::vector<Range> named_memory(AddressSpace& space, std::span<const uint64_t> w
             }
         }
         size = std::min(size, most_bytes);
-        if (size != 0) ranges.push_back({memory.begin, Address{word + size}.page_end()});
+        if (size == 0) continue;
+        ranges.push_back({memory.begin, Address{word + size}.page_end()});
+        most_bytes -= size;
     }
     return ranges;
 }

@@ -9,6 +9,7 @@
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 #include "monitor/node/address_plan.h"
+#include "monitor/node/asked_policy.h"
 #include "syscall/marshal.h"
 
 namespace gpr::home {
@@ -66,25 +67,10 @@ bool Affinity::policy_call(HomeProcess& process, HomeThread& thread, const Notif
     return true;
 }
 
-// Empty if the kernel will report an error.
-Task<MemoryPolicy> Affinity::asked_policy(Fragment& fragment, uint64_t mode, uint64_t at,
-                                          uint64_t max_node) {
-    const uint64_t told = at == 0 ? 0 : nodes_told(max_node);
-    MemoryPolicy policy(1 + (told + 63) / 64);
-    policy[0] = mode & UINT32_MAX;
-    auto nodes = std::span(policy).subspan(1);
-    auto bytes = std::as_writable_bytes(nodes);
-    if (!nodes.empty() && !co_await home_.pager.memory.read(fragment, {at}, bytes))
-        co_return MemoryPolicy{};
-    if (told % 64 != 0) nodes.back() &= (uint64_t{1} << told % 64) - 1;
-    if (max_node > most_nodes_told || !has_only_known(nodes)) co_return MemoryPolicy{};
-    policy.resize(std::min(policy.size(), 1 + most_memory_nodes / 64));
-    co_return policy;
-}
-
 // The executor tries the call, and the thread makes it. Acceptors learn of it at the next crossing.
 Task<void> Affinity::set_policy(std::shared_ptr<Fragment> fragment, pid_t tid, Notification n) {
-    MemoryPolicy policy = co_await asked_policy(*fragment, n.args[0], n.args[1], n.args[2]);
+    MemoryPolicy policy =
+        co_await asked_policy(home_.pager, fragment, n.args[0], n.args[1], n.args[2]);
     int64_t result = -EINVAL;
     const MemoryPolicy none{MPOL_DEFAULT};
     if (!policy.empty()) {
@@ -98,7 +84,8 @@ Task<void> Affinity::set_policy(std::shared_ptr<Fragment> fragment, pid_t tid, N
 }
 
 Task<void> Affinity::bind(std::shared_ptr<Fragment> fragment, pid_t pid, Notification n) {
-    MemoryPolicy policy = co_await asked_policy(*fragment, n.args[2], n.args[3], n.args[4]);
+    MemoryPolicy policy =
+        co_await asked_policy(home_.pager, fragment, n.args[2], n.args[3], n.args[4]);
     const int64_t result = co_await fragment->executor().call(
         SYS_mbind, n.args[0], n.args[1], n.args[2], n.args[3], n.args[4], n.args[5]);
     HomeProcess* process = home_.find_process(pid);
@@ -125,7 +112,7 @@ Task<void> Affinity::note_made(const HomeProcess& process, HomeThread& caller,
 // The acceptor `known_at` sets the policy itself.
 Task<void> Affinity::note_bind(std::shared_ptr<Fragment> fragment, pid_t pid, NodeId known_at,
                                SyscallArguments args) {
-    MemoryPolicy policy = co_await asked_policy(*fragment, args[2], args[3], args[4]);
+    MemoryPolicy policy = co_await asked_policy(home_.pager, fragment, args[2], args[3], args[4]);
     HomeProcess* process = home_.find_process(pid);
     if (policy.empty() || !process || process->fragment != fragment) co_return;
     const Range range{{args[0]}, {args[0] + whole_pages(args[1])}};

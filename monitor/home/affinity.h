@@ -38,8 +38,6 @@ private:
     Task<void> note_bind(std::shared_ptr<Fragment> fragment, pid_t pid, NodeId known_at,
                          SyscallArguments args);
     Task<void> bind(std::shared_ptr<Fragment> fragment, pid_t pid, Notification n);
-    Task<MemoryPolicy> asked_policy(Fragment& fragment, uint64_t mode, uint64_t at,
-                                    uint64_t max_node);
     HomeThread* thread_named(HomeThread& caller, uint64_t tid);
 
     Home& home_;

@@ -71,7 +71,9 @@ TEST_CASE("no address of a page of the program") {
     CHECK(named(space_with(), {}).empty());
 }
 
-TEST_CASE("several, each bounded") {
+TEST_CASE("several, bounded in all") {
+    CHECK(named(space_with(), {base, base + 8 * page_size, 4 * page_size}, 5 * page_size) ==
+          std::vector{from(0, 4), from(8, 1)});
     CHECK(named(space_with(), {base, base + 8 * page_size, 4 * page_size}) ==
           std::vector{from(0, 4), from(8, 4)});
     CHECK(named(space_with(), {base, all}, 5 * page_size) == std::vector{from(0, 5)});
