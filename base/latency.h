@@ -25,6 +25,13 @@ struct LatencyHistogram {
         sum_ns += ns;
     }
 
+    // 0 if nothing was noted.
+    [[nodiscard]] uint64_t mean_ns() const {
+        uint64_t count = 0;
+        for (uint64_t each : counts) count += each;
+        return count == 0 ? 0 : sum_ns / count;
+    }
+
     LatencyHistogram& operator+=(const LatencyHistogram& other) {
         for (size_t i = 0; i < counts.size(); i++) counts[i] += other.counts[i];
         sum_ns += other.sum_ns;

@@ -266,6 +266,12 @@ Presence PageAgent::presence(PageKey key) const {
                                              : Presence::none;
 }
 
+bool PageAgent::was_here(PageKey key) const {
+    const Core::Object* o = core_->object_of(key.object);
+    return o && key.index < max_object_pages && o->table.get(key.index) & ~busy_bit &&
+           core_->state(*o, key.index).presence == Presence::none;
+}
+
 bool PageAgent::in_motion(PageKey key) const {
     const Core::Busy* b = core_->find_busy(key);
     return b && b->operation != Core::Operation::none;

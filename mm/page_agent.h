@@ -124,6 +124,8 @@ public:
 
     // --- questions ---
     [[nodiscard]] Presence presence(PageKey key) const;
+    // Whether the page is not here, but has been before another node took it.
+    [[nodiscard]] bool was_here(PageKey key) const;
     // Whether an Install, Unprotect or Take of the page is unfinished, so that it is unknown
     // whether its content is in the program's memory.
     [[nodiscard]] bool in_motion(PageKey key) const;

@@ -55,7 +55,8 @@ bool Crossings::may_leave_at_fault(Fragment& fragment, Address at, bool write, p
     const Mapping* m = fragment.space.find(at);
     if (!thread || !thread->process->gravity || !m || !worker_.pager.hot.misses(*m, at, write))
         return false;
-    thread->gravity.faulted();
+    thread->gravity.faulted(at.value / page_size, worker_.pager.hot.was_here(*m, at),
+                            std::chrono::nanoseconds(worker_.pager.faults.waits().mean_ns()));
     return thread->gravity.pulls();
 }
 

@@ -135,7 +135,11 @@ Task<void> Forwarding::forward(RemoteProcess& process, RemoteThread& thread, Not
             co_await ask_home(process, thread, n, true, nullptr, may_leave ? &met_shared : nullptr);
     }
     const bool gone = result == thread_gone && thread.stub->dead();
-    if (!gone) thread.waited_ns += static_cast<uint64_t>((Clock::now() - began).count());
+    if (!gone) {
+        const auto took = Clock::now() - began;
+        thread.waited_ns += static_cast<uint64_t>(took.count());
+        thread.gravity.forwarded(took);
+    }
     bool elsewhere = !gone && std::exchange(thread.answered_elsewhere, false);
     if (met_shared || (elsewhere && may_leave)) {
         co_await worker_.crossings.leave_at_call(thread, n);
@@ -161,7 +165,6 @@ Task<void> Forwarding::end_forwarded(RemoteProcess& process, RemoteThread& threa
         co_await worker_.closed_numbers.look_beyond(process, thread, n);
         if (worker_.find_thread(pid, tid) != &thread) co_return;
     }
-    thread.gravity.forwarded();
     auto& signal = thread.answer_signal;
     uint64_t mask = 0;
     bool begun =

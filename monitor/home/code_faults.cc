@@ -38,7 +38,8 @@ bool CodeFaults::may_leave_at_fault(Fragment& fragment, Address at, bool write, 
     const Mapping* m = fragment.space.find(at);
     if (it == home_.threads.end() || !m || !home_.pager.hot.misses(*m, at, write)) return false;
     Gravity& gravity = it->second->gravity;
-    gravity.faulted();
+    gravity.faulted(at.value / page_size, home_.pager.hot.was_here(*m, at),
+                    std::chrono::nanoseconds(home_.pager.faults.waits().mean_ns()));
     return gravity.pulls();
 }
 

@@ -13,6 +13,10 @@ bool HotPages::misses(const Mapping& mapping, Address at, bool write) const {
     return here != Presence::exclusive && (here != Presence::shared || write);
 }
 
+bool HotPages::was_here(const Mapping& mapping, Address at) const {
+    return core_.agent.was_here(mapping.key(at));
+}
+
 void HotPages::note_missed(const Mapping& mapping, Address at, bool write, Tid tid) {
     if (!misses(mapping, at, write)) return;
     hot_.on_fault(tid, {at.value / page_size, write ? Access::write : Access::read});

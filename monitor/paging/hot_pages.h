@@ -31,6 +31,8 @@ public:
 
     // Whether a thread has to wait until this private page arrives from another node.
     [[nodiscard]] bool misses(const Mapping& mapping, Address at, bool write) const;
+    // Whether it has been here before another node took it.
+    [[nodiscard]] bool was_here(const Mapping& mapping, Address at) const;
     void note_missed(const Mapping& mapping, Address at, bool write, Tid tid);
     // The pages that the thread has missed here since it arrived, for the wire: page number << 1,
     // plus 1 for a write.

@@ -4,26 +4,74 @@
 
 namespace gpr {
 
-void Gravity::forwarded() { cost_ += of_call; }
-
-void Gravity::faulted() {
-    cost_ += of_fault;
-    ++stalls_;
+void Gravity::forwarded(Duration took) {
+    round_trip_ = has_called_ ? std::min(round_trip_, took) : took;
+    has_called_ = true;
+    // What it waits for there, such as input, would take as long if the thread were there.
+    took = std::min(took, 2 * round_trip_);
+    cost_ += took;
+    waits_ += took;
 }
 
-bool Gravity::pulls() const { return cost_ >= patience_; }
+void Gravity::faulted(uint64_t page, bool was_here, Duration wait) {
+    if (wait == Duration{}) wait = wait_;
+    wait_ = wait;
+    waits_ += wait;
+    ++stalls_;
+    if (missed_.size() >= most_pages) missed_.clear();
+    const bool again = !missed_.insert(page).second;
+    if (again) {
+        cost_ += wait / again_share;
+    } else if (was_here && last_.taken > 0) {
+        last_.cost += wait;
+        --last_.taken;
+    } else {
+        cost_ += wait / first_share;
+    }
+}
+
+Gravity::Duration Gravity::price() const {
+    if (last_.cost == Duration{}) return price_;
+    return price_ == Duration{} ? last_.cost : (3 * price_ + last_.cost) / 4;
+}
+
+unsigned Gravity::doublings() const {
+    if (last_.cost == Duration{}) return doublings_;
+    if (last_.cost > last_.worth) return std::min(doublings_ + 1, most_doublings);
+    return doublings_ / 2;
+}
+
+Gravity::Duration Gravity::patience() const {
+    const Duration needed = std::max(least * round_trip_, price()) * (1U << doublings());
+    return std::min<Duration>(needed, most * round_trip_);
+}
+
+void Gravity::left(Clock::time_point now) {
+    left_at_ = now;
+    const Duration ran = std::max(now - arrived_at_ - waits_, round_trip_);
+    rate_ = static_cast<double>(cost_.count()) / static_cast<double>(ran.count());
+}
 
 void Gravity::arrived(Clock::time_point now, uint32_t missed) {
+    price_ = price();
+    doublings_ = doublings();
+    last_ = {};
     if (left_at_ != Clock::time_point{}) {
-        const auto away = now - left_at_;
-        shortest_ = std::min(shortest_, away);
-        // The shortest stay so far took little more than the two crossings, about four round
-        // trips.
-        const bool in_vain = away < shortest_ + (1 + missed) * shortest_ / 4;
-        patience_ = in_vain ? std::min(2 * patience_, most) : std::max(patience_ / 2, least);
+        const Duration away = now - left_at_;
+        const Duration waited = std::min(missed * wait_, away);
+        shortest_ = std::min(shortest_, away - waited);
+        const Duration crossing = std::min(shortest_, most_crossing * round_trip_);
+        // Crossings vary, and what exceeds the shortest one is not yet time that the thread ran.
+        const Duration ran = std::max(away - waited - 2 * crossing, Duration{});
+        last_.cost = crossing + waited;
+        last_.taken = taken_anyway + taken_for_each * std::min(missed, uint32_t{most_pages});
+        last_.worth = Duration(static_cast<int64_t>(rate_ * static_cast<double>(ran.count())));
     }
     left_at_ = {};
-    cost_ = stalls_ = 0;
+    arrived_at_ = now;
+    cost_ = waits_ = {};
+    stalls_ = 0;
+    missed_.clear();
 }
 
 }  // namespace gpr

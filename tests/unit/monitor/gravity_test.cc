@@ -7,67 +7,132 @@ using namespace std::chrono_literals;
 namespace gpr {
 namespace {
 
-int calls_until_drawn(Gravity& gravity) {
-    int calls = 0;
-    for (; !gravity.pulls(); calls++) gravity.forwarded();
-    return calls;
-}
+using Duration = Gravity::Duration;
+constexpr Duration call = 100us, wait = 50us;
+constexpr Duration quick_turn = 400us;  // two crossings, and nothing between them
+
+// A thread on this node, at some time.
+struct Stay {
+    Gravity gravity;
+    Gravity::Clock::time_point now{1h};
+    uint64_t next_page = 0;
+
+    Stay() { gravity.arrived(now); }
+
+    int calls_until_drawn() {
+        int calls = 0;
+        for (; !gravity.pulls(); calls++) {
+            gravity.forwarded(call);
+            now += call + 5us;
+        }
+        return calls;
+    }
+    int pages_until_drawn() {
+        int pages = 0;
+        for (; !gravity.pulls(); pages++) miss(next_page++, false);
+        return pages;
+    }
+    void miss(uint64_t page, bool was_here) {
+        gravity.faulted(page, was_here, wait);
+        now += wait + 5us;
+    }
+    void excursion(Duration takes, uint32_t missed = 0) {
+        gravity.left(now);
+        gravity.arrived(now += takes, missed);
+    }
+};
 
 TEST_CASE("a thread stays until its calls have cost more than crossings") {
-    Gravity gravity;
-    Gravity::Clock::time_point now(1h);
-    gravity.arrived(now);
-    CHECK_FALSE(gravity.pulls());
-    CHECK(calls_until_drawn(gravity) == 4);
+    Stay stay;
+    CHECK_FALSE(stay.gravity.pulls());
+    CHECK(stay.calls_until_drawn() == 4);
     // To come for another reason begins a new stay.
-    gravity.arrived(now);
-    CHECK_FALSE(gravity.pulls());
+    stay.gravity.arrived(stay.now);
+    CHECK_FALSE(stay.gravity.pulls());
+}
+
+TEST_CASE("a call counts for what the link takes, not for what it waits for there") {
+    Stay stay;
+    stay.gravity.forwarded(call);
+    stay.gravity.forwarded(1h);
+    CHECK_FALSE(stay.gravity.pulls());
+    stay.gravity.forwarded(call);
+    CHECK(stay.gravity.pulls());
 }
 
 TEST_CASE("one that is called back at once waits longer each time, and less when it was right") {
-    Gravity gravity;
-    Gravity::Clock::time_point now(1h);
-    gravity.arrived(now);
-    for (int patience = 4; patience <= 4096; patience *= 2) {
-        CHECK(calls_until_drawn(gravity) == patience);
-        gravity.left(now);
-        gravity.arrived(now += 2ms);
+    Stay stay;
+    CHECK(stay.calls_until_drawn() == 4);
+    int before = 4;
+    for (int i = 0; i < 8; i++) {
+        stay.excursion(quick_turn);
+        const int calls = stay.calls_until_drawn();
+        CHECK(calls == 2 * before);
+        before = calls;
     }
-    CHECK(calls_until_drawn(gravity) == 4096);
-    for (int patience = 2048; patience >= 4; patience /= 2) {
-        gravity.left(now);
-        gravity.arrived(now += 1s);
-        CHECK(calls_until_drawn(gravity) == patience);
+    for (int doublings = 8; doublings > 0; doublings /= 2) {
+        stay.excursion(1s);
+        CHECK(stay.calls_until_drawn() == 4 << doublings / 2);
     }
-    gravity.left(now);
-    gravity.arrived(now += 1s);
-    CHECK(calls_until_drawn(gravity) == 4);
 }
 
-TEST_CASE("to have waited for pages there is no use of having been there") {
-    Gravity gravity;
-    Gravity::Clock::time_point now(1h);
-    gravity.arrived(now);
-    gravity.left(now);
-    gravity.arrived(now += 2ms);
-    CHECK(calls_until_drawn(gravity) == 8);
-    gravity.left(now);
-    gravity.arrived(now += 4ms);
-    CHECK(calls_until_drawn(gravity) == 4);
-    gravity.left(now);
-    gravity.arrived(now += 4ms, 10);
-    CHECK(calls_until_drawn(gravity) == 8);
+TEST_CASE("its patience has a limit") {
+    Stay stay;
+    for (int i = 0; i < 40; i++) {
+        stay.calls_until_drawn();
+        stay.excursion(quick_turn);
+    }
+    CHECK(stay.calls_until_drawn() == 4096);
+}
+
+TEST_CASE("an excursion costs the pages that the thread waits for there") {
+    Stay cheap, dear;
+    for (Stay* stay : {&cheap, &dear}) {
+        stay->calls_until_drawn();
+        stay->excursion(quick_turn);
+        stay->calls_until_drawn();
+    }
+    cheap.excursion(quick_turn);
+    dear.excursion(quick_turn + 200 * wait, 200);
+    CHECK(dear.calls_until_drawn() > 4 * cheap.calls_until_drawn());
+}
+
+TEST_CASE(
+    "an excursion costs the pages that are gone afterwards, and they do not draw the thread") {
+    Stay stay;
+    stay.calls_until_drawn();
+    stay.excursion(20ms, 250);
+    uint64_t page = 0;
+    for (; page < 1000; page++) {
+        stay.miss(page, true);
+        REQUIRE_FALSE(stay.gravity.pulls());
+    }
+    Stay same = stay;
+    CHECK(same.calls_until_drawn() >= 1000 * wait / call);
+    // It cannot have taken any number along.
+    for (; page < 20'000 && !stay.gravity.pulls(); page++) stay.miss(page, true);
+    CHECK(stay.gravity.pulls());
+}
+
+TEST_CASE("without an excursion, pages that another node has taken draw it as others do") {
+    Stay stay;
+    int pages = 0;
+    for (; !stay.gravity.pulls(); pages++) stay.miss(static_cast<uint64_t>(pages), true);
+    CHECK(pages == 16);
 }
 
 TEST_CASE("pages draw it as well, but each of them less than a call") {
-    Gravity gravity;
-    gravity.arrived(Gravity::Clock::time_point(1h));
+    Stay stay;
+    CHECK(stay.pages_until_drawn() == 16);
+    stay.gravity.kept();  // by code that is not to leave: it is asked again after as many
+    CHECK(stay.pages_until_drawn() == 16);
+}
+
+TEST_CASE("a page that is taken again and again draws it more than new ones do") {
+    Stay stay;
     int faults = 0;
-    for (; !gravity.pulls(); faults++) gravity.faulted();
-    CHECK(faults == 64);
-    gravity.kept();  // by code that is not to leave: it is asked again after as many
-    for (faults = 0; !gravity.pulls(); faults++) gravity.faulted();
-    CHECK(faults == 64);
+    for (; !stay.gravity.pulls(); faults++) stay.miss(7, faults > 0);
+    CHECK(faults == 5);
 }
 
 }  // namespace
