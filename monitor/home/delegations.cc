@@ -124,7 +124,7 @@ struct Delegations::Held {
 };
 
 Delegations::Delegations(Home& home)
-    : home_(home), watched_(std::make_unique<Watched>()), changed_(home.loop) {
+    : home_(home), sleepers_(home), watched_(std::make_unique<Watched>()), changed_(home.loop) {
     sigset_t broken;
     sigemptyset(&broken);
     sigaddset(&broken, SIGIO);
@@ -162,6 +162,7 @@ Task<void> Delegations::open_again(StubThread& shadow, std::vector<gpr::Call>& c
 
 Task<void> Delegations::end_all(pid_t pid) {
     home_.lookups.forget(pid);
+    sleepers_.forget(pid);
     auto is_its = [pid](pid_t owner, int) { return owner == pid; };
     while (recall_if(is_its) || closing_.contains(pid)) co_await changed_.wait();
 }
@@ -284,11 +285,14 @@ bool Delegations::shares_descriptors(pid_t pid) const {
     });
 }
 
+bool Delegations::may_ever_offer(const HomeProcess& process, const HomeThread& thread) {
+    return process.state == HomeProcess::State::split && !process.comes_home &&
+           process.forks == 0 && !process.executing && !process.group_exit && !process.debugged &&
+           thread.filters.empty();
+}
+
 bool Delegations::all_at(const HomeProcess& process, const HomeThread& thread) {
-    if (process.state != HomeProcess::State::split || process.comes_home || process.forks > 0 ||
-        process.executing || process.group_exit || process.debugged || !thread.filters.empty()) {
-        return false;
-    }
+    if (!may_ever_offer(process, thread)) return false;
     auto is_there = [&](const auto& entry) {
         const HomeThread& one = *entry.second;
         return one.helper || (one.node == thread.node && !one.is_in(HomeThread::Business::visit) &&
@@ -346,7 +350,11 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
     size_t all = 0;
     for (const auto& [owner, files] : files_) all += files.size();
     if (!call.may_delegate || !call.opens_by_name() || call.made.result < 0) co_return nullptr;
-    if (is_off_ || all >= most_files || !may_offer(process, thread, number)) co_return nullptr;
+    if (is_off_ || all >= most_files) co_return nullptr;
+    if (may_ever_offer(process, thread) && !all_at(process, thread)) {
+        sleepers_.on_kept_back(process, thread.node);
+    }
+    if (!may_offer(process, thread, number)) co_return nullptr;
     auto held = take(process, thread.node, number);
     if (is_off_) {  // it has just been turned off
         auto any = [](pid_t, int) { return true; };

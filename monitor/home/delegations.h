@@ -25,6 +25,7 @@
 #include "base/fd.h"
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/home/sleepers.h"
 #include "syscall/marshal.h"
 #include "transport/loop.h"
 #include "transport/wire.h"
@@ -98,6 +99,8 @@ private:
     class Watched;
     using Files = std::map<int, std::unique_ptr<Held>>;  // by descriptor
 
+    // What does not depend on where threads are.
+    static bool may_ever_offer(const HomeProcess& process, const HomeThread& thread);
     [[nodiscard]] bool may_offer(const HomeProcess& process, const HomeThread& thread,
                                  int number) const;
     [[nodiscard]] bool shares_descriptors(pid_t pid) const;
@@ -113,6 +116,7 @@ private:
     Held* find(pid_t pid, int number, uint64_t id);
 
     Home& home_;
+    Sleepers sleepers_;
     std::list<Served> served_;
     std::unique_ptr<Watched> watched_;
     std::map<pid_t, Files> files_;  // which use it to their end
