@@ -88,7 +88,7 @@ constexpr Stop stops[] = {
     {SYS_waitid, asked},
 };
 
-// Of calls that look for a file: how a walk through a directory makes them.
+// Of calls that look for a file: those that may follow a link, in an argument of flags.
 std::optional<Stop> follows_links(const Row& row) {
     switch (row.number) {
         case SYS_newfstatat: return Stop{SYS_newfstatat, asked, 3, without_following, 0};
@@ -141,7 +141,15 @@ private:
             action = program_.by_argument(rule.argument, rule.mask, rule.value, refused, action);
         }
         const auto look = names_ && row.path_argument() >= 0 ? follows_links(row) : std::nullopt;
+        if (look && row.number == SYS_openat) return opens(action);
         return look ? test(*look, action) : action;
+    }
+
+    // A walk through a tree opens what it has found in a folder: below that folder's descriptor,
+    // and never by way of a link.
+    Label opens(Label otherwise) {
+        const Label below = program_.by_argument(2, O_NOFOLLOW, O_NOFOLLOW, otherwise, stop_);
+        return program_.by_argument(0, every_bit, static_cast<uint32_t>(AT_FDCWD), stop_, below);
     }
 
     Label test(const Stop& stop, Label otherwise) {

@@ -25,12 +25,15 @@ namespace gpr::home {
 namespace {
 
 // nullopt if the process cannot read it, or it is too long: then the kernel refuses it as well.
-std::optional<std::string> path_in(pid_t pid, Address at) {
-    auto memory = RemoteMemory::open(pid);
-    if (!memory) return std::nullopt;
-    std::array<char, PATH_MAX> text{};
-    const size_t got = memory->read(at, text.data(), text.size());
-    const size_t length = strnlen(text.data(), got);
+std::optional<std::string> path_in(const RemoteMemory& memory, Address at) {
+    constexpr size_t usual = 256;  // bytes; few paths are longer
+    std::array<char, PATH_MAX> text;
+    size_t got = memory.read(at, text.data(), usual);
+    size_t length = strnlen(text.data(), got);
+    if (length == usual) {
+        got += memory.read({at.value + usual}, text.data() + usual, text.size() - usual);
+        length = strnlen(text.data(), got);
+    }
     if (length == got) return std::nullopt;
     return std::string(text.data(), length);
 }
@@ -198,7 +201,19 @@ std::optional<std::string> AcceptorFiles::path_named_by(const HomeProcess& proce
                                                         const Notification& n) const {
     const Row* row = paths_.empty() ? nullptr : find_row(n.number);
     if (!row || row->path_argument() < 0) return std::nullopt;
-    return path_in(process.pid, {n.args[row->path_argument()]});
+    const Address at{n.args[row->path_argument()]};
+    if (!process.rest) {
+        auto memory = RemoteMemory::open(process.pid);
+        return memory ? path_in(*memory, at) : std::nullopt;
+    }
+    LastMemory& last = *last_memory_;
+    if (last.rest != process.rest->number) {
+        auto memory = RemoteMemory::open(process.pid);
+        if (!memory) return std::nullopt;
+        last.memory.emplace(std::move(*memory));
+        last.rest = process.rest->number;
+    }
+    return path_in(*last.memory, at);
 }
 
 }  // namespace gpr::home

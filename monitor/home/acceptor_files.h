@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,6 +12,7 @@
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "monitor/rules/path_rules.h"
+#include "monitor/tracee/remote_memory_raw.h"
 #include "syscall/marshal.h"
 #include "transport/wire.h"
 
@@ -56,7 +58,14 @@ private:
     [[nodiscard]] std::optional<NodeId> owner_of_path(const HomeProcess& process,
                                                       std::string_view path) const;
 
+    // The memory of the process that rests and was looked at last: it often calls again at once.
+    struct LastMemory {
+        uint64_t rest = 0;  // its number; another one after an exec
+        std::optional<RemoteMemory> memory;
+    };
+
     Home& home_;
+    std::unique_ptr<LastMemory> last_memory_ = std::make_unique<LastMemory>();
     PathRules paths_;                                    // of all acceptors
     std::vector<NodeId> path_nodes_;                     // the acceptor of each rule
     std::vector<std::vector<RemoteCall>> remote_calls_;  // by node, from 1

@@ -166,7 +166,11 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.stops_waits = parents.stops_waits;
     child.listener = parents.listener;
     // Acceptors know of forks that they ask for, but would learn of a vfork child only at its end.
-    if (!planned || shares) home_.kept_calls.on_birth(parents, child);
+    if (!planned || shares) {
+        home_.kept_calls.on_birth(parents, child);
+    } else {
+        home_.kept_calls.note_known(tid);
+    }
     home_.processes[tid] = std::move(process);
     HomeThread& first = add_thread(child, tid);
     if (home_.call_stops) CallStops::begin(tid);

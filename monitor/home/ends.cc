@@ -16,6 +16,7 @@
 #include "monitor/home/filters.h"
 #include "monitor/home/forks_at_home.h"
 #include "monitor/home/home.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/last_words.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/shared_memory.h"
@@ -130,9 +131,10 @@ void Ends::on_end(HomeThread& thread) {
         home_.shared_memory.forget_memory(process);
     }
     pid_t pid = process.pid;
+    const bool known = home_.kept_calls.forget(pid);
     if (process.started_remotely) {
         spawn(end_remotely(process, true));
-    } else {
+    } else if (known) {
         forget_remotely(pid);
     }
     for (const auto& window : process.changes) window->close();

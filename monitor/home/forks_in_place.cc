@@ -14,6 +14,7 @@
 #include "monitor/home/failures.h"
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/stops.h"
@@ -208,6 +209,7 @@ Task<void> ForksInPlace::fork_in_place(HomeProcess& process, HomeThread& thread,
             node.starting[child_pid] = std::make_unique<PendingStart>(home_.loop);
         });
         child->started_remotely = true;
+        home_.kept_calls.note_known(child_pid);
         fork_there(pid, child_pid, flags, *memory);
         child->inherits = memory;
     } else {

@@ -22,6 +22,7 @@
 #include "monitor/home/futexes.h"
 #include "monitor/home/guard_pages.h"
 #include "monitor/home/home.h"
+#include "monitor/home/kept_calls.h"
 #include "monitor/home/layouts.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/memory_calls.h"
@@ -353,6 +354,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
         out[k].setAction({reinterpret_cast<const uint8_t*>(actions[k].kernel.data()), 32});
     }
     process.started_remotely = true;
+    home_.kept_calls.note_known(process.pid);
     auto joined = home_.futexes.news().join(process.pid, process.pid, Openers::stop);
     if (!joined) co_return joined;
     home_.acceptors.each([&](RemoteNode& node) {

@@ -17,7 +17,8 @@ constexpr std::chrono::seconds acceptor_patience{5};  // for calls that do not w
 KeptCalls::KeptCalls(Home& home) : home_(home), questions_(home.loop) {}
 
 void KeptCalls::on_birth(const HomeProcess& parent, const HomeProcess& child) {
-    if (!home_.acceptors.reachable()) return;
+    if (!known_.contains(parent.pid) || !home_.acceptors.reachable()) return;
+    note_known(child.pid);
     FrameBuilder frame;
     auto heir = frame.session().initHeir();
     heir.setParent(parent.pid);

@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <set>
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
@@ -20,7 +21,11 @@ class KeptCalls {
 public:
     explicit KeptCalls(Home& home);
 
-    // A child of a process with descriptors of acceptors has been born at home.
+    // Acceptors know of the process from now on, and may keep descriptors for it.
+    void note_known(pid_t pid) { known_.insert(pid); }
+    // The process has ended. Whether they knew of it.
+    bool forget(pid_t pid) { return known_.erase(pid) > 0; }
+    // A child has been born at home. It has its parent's descriptors.
     void on_birth(const HomeProcess& parent, const HomeProcess& child);
     // Whether the call can be made this way.
     [[nodiscard]] static bool knows(uint32_t number);
@@ -38,6 +43,7 @@ private:
     Task<Answer> ask(pid_t pid, Notification n, NodeId owner);
 
     Home& home_;
+    std::set<pid_t> known_;
     OpenQuestions<Answer> questions_;
 };
 

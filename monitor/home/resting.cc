@@ -124,14 +124,13 @@ bool Resting::all_rest() const {
 }
 
 void Resting::follow(const HomeThread& thread, WaitStatus status) {
-    // Who waits for the end of a thread may look whether anything is left of it, so that is not
-    // left lying while others run.
-    const bool ends = status.ended() ||
-                      (status.kind == WaitStatus::Kind::event && status.value == PTRACE_EVENT_EXIT);
+    // Who waits for the end of a thread may look whether anything is left of it.
+    const bool event = status.kind == WaitStatus::Kind::event;
+    const bool ends = status.ended() || (event && status.value == PTRACE_EVENT_EXIT);
     const bool one_of_several = ends && thread.tid != thread.process->pid;
     // Where something is split, others need this processor as well.
     if (one_of_several || home_.supervised_threads() != 0) return follower_.leave();
-    if (!status.ended()) follower_.on_event(thread.tid);
+    if (!status.ended()) follower_.on_event(thread.tid, event && status.value == PTRACE_EVENT_EXEC);
 }
 
 // As far as can be seen with little effort.

@@ -41,7 +41,9 @@ public:
 
 private:
     static constexpr Nanoseconds added_to_call = std::chrono::microseconds(40);
-    static constexpr Nanoseconds added_to_page = std::chrono::microseconds(8);
+    // Of a page that a process has used before, in order of its own, with the fault that it takes
+    // on both sides: docs/decisions/0075-resting-costs-less.md
+    static constexpr Nanoseconds added_to_page = std::chrono::microseconds(30);
     static constexpr double pages_of_a_round_trip = 16;  // thanks to read-ahead
     static constexpr double round_trips_to_go = 20;
 

@@ -15,6 +15,17 @@ namespace {
 // A glob for all files of a directory: using one does not show that the profile is needed.
 bool is_catch_all(const std::string& glob) { return glob.ends_with("/*"); }
 
+// Whether nothing has to be resolved in it, except links.
+bool has_no_detours(std::string_view path) {
+    return path.find("//") == std::string_view::npos && path.find("/.") == std::string_view::npos &&
+           (path.size() == 1 || path.back() != '/');
+}
+
+// Whether the path begins as everything does that the glob covers.
+bool begins_as(const std::string& glob, std::string_view path) {
+    return path.starts_with(std::string_view(glob).substr(0, glob.find_first_of("*?[\\")));
+}
+
 }  // namespace
 
 bool covers(const std::string& glob, std::string path) {
@@ -90,6 +101,7 @@ std::string PathRules::plain(std::string_view path) const {
         text = link.target + std::string(path.substr(end));
         break;
     }
+    if (has_no_detours(text)) return text;
     text = std::filesystem::path(text).lexically_normal().string();
     if (text.size() > 1 && text.back() == '/') text.pop_back();
     return text;
@@ -114,14 +126,16 @@ PathVerdict PathRules::owner_of(std::string_view path) const {
     PathVerdict weak;
     for (size_t i = 0; i < rules_.size(); i++) {
         const RemotePath& rule = rules_[i];
-        if (rule.glob.empty() || !covers(rule.glob, name)) continue;
+        if (rule.glob.empty() || !begins_as(rule.glob, name)) continue;
+        if (!rule.standby.empty() && rule.when_missing && is_catch_all(rule.glob)) continue;
+        if (!covers(rule.glob, name)) continue;
         const auto owner = rule.when_missing ? PathOwner::whoever : PathOwner::acceptor;
         const PathVerdict verdict{owner, i, !rule.standby.empty()};
         if (!verdict.standby) return verdict;
         // A rule for a profile's own files is a stronger sign than a rule for files that it can
         // also use.
         if (!rule.when_missing) return verdict;
-        if (weak.owner == PathOwner::home && !is_catch_all(rule.glob)) weak = verdict;
+        if (weak.owner == PathOwner::home) weak = verdict;
     }
     return weak;
 }

@@ -1,10 +1,13 @@
 #include "monitor/tracee/processor_follower.h"
 
+#include <fcntl.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstdlib>
+#include <cstring>
 #include <utility>
 
 #include "monitor/tracee/process_stat.h"
@@ -19,6 +22,8 @@ constexpr uint32_t begins_after = 3;  // events in a row
 constexpr milliseconds begins_within{1};
 constexpr uint32_t window_events = 16;
 constexpr milliseconds goes_on_within{8};   // for a window
+constexpr milliseconds longest_delay{2};    // of the supervisor, in a window that took longer
+constexpr uint32_t most_changes = 6;        // in a window
 constexpr uint32_t looks_every = 2;         // windows
 constexpr uint32_t long_conversation = 16;  // windows
 constexpr milliseconds waits_if_not_possible{2}, shortest_wait{20}, longest_wait{2000};
@@ -40,9 +45,8 @@ bool set_policy(int policy) {
 
 }  // namespace
 
-Conversation::Advice Conversation::on_event(pid_t tid, Time now) {
+Conversation::Advice Conversation::on_event(pid_t tid, Time now, bool moved) {
     if (tid != tid_) return on_other(tid, now);
-    of_others_ = 0;
     events_++;
     if (!follows_) {
         if (now - began_ > begins_within) {  // this one begins the next row
@@ -51,25 +55,37 @@ Conversation::Advice Conversation::on_event(pid_t tid, Time now) {
         }
         if (events_ < begins_after || now < waits_until_) return Advice::go_on;
         follows_ = true;
-        began_ = now;
-        events_ = windows_ = 0;
+        go_on(now);
+        windows_ = 0;
         return Advice::follow;
     }
+    const Advice advice = end_window(now);
+    return moved && advice == Advice::go_on ? Advice::look_again : advice;
+}
+
+Conversation::Advice Conversation::end_window(Time now) {
     if (events_ < window_events) return Advice::go_on;
     if (now - began_ > goes_on_within) return Advice::leave;
-    began_ = now;
-    events_ = 0;
+    go_on(now);
     return ++windows_ % looks_every == 0 ? Advice::look_again : Advice::go_on;
 }
 
-Conversation::Advice Conversation::on_other(pid_t tid, Time now) {
-    if (follows_ && ++of_others_ < begins_after) return Advice::go_on;
-    const bool leaves = follows_;
-    if (leaves) end(Because::quiet, now);
-    tid_ = tid;
+void Conversation::go_on(Time now) {
     began_ = now;
+    events_ = changes_ = 0;
+}
+
+Conversation::Advice Conversation::on_other(pid_t tid, Time now) {
+    const bool in_turns = follows_ && ++changes_ > most_changes;
+    if (in_turns) end(Because::cannot, now);
+    tid_ = tid;
+    if (follows_) {
+        events_++;
+        return end_window(now) == Advice::leave ? Advice::leave : Advice::follow;
+    }
+    go_on(now);
     events_ = 1;
-    return leaves ? Advice::leave : Advice::go_on;
+    return in_turns ? Advice::leave : Advice::go_on;
 }
 
 void Conversation::end(Because why, Time now) {
@@ -81,23 +97,31 @@ void Conversation::end(Because why, Time now) {
     }
     if (why == Because::cannot) waits_until_ = now + waits_if_not_possible;
     tid_ = 0;
-    events_ = of_others_ = 0;
+    events_ = 0;
 }
 
 ProcessorFollower::ProcessorFollower(Loop& loop, std::function<bool(pid_t tid)> others_run)
-    : loop_(loop), others_run_(std::move(others_run)), may_follow_(may_stop_giving_way()) {}
+    : loop_(loop),
+      others_run_(std::move(others_run)),
+      may_follow_(may_stop_giving_way()),
+      delays_(may_follow_ ? open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC) : -1) {}
 
 ProcessorFollower::~ProcessorFollower() {
     if (timer_) loop_.cancel(*timer_);
     leave();
 }
 
-void ProcessorFollower::on_event(pid_t tid) {
+void ProcessorFollower::on_event(pid_t tid, bool moved) {
     if (!may_follow_) return;
     events_++;
-    switch (conversation_.on_event(tid, Clock::now())) {
+    const auto now = Clock::now();
+    switch (conversation_.on_event(tid, now, moved)) {
         case Conversation::Advice::go_on: return;
-        case Conversation::Advice::leave: end(Conversation::Because::slow); return;
+        case Conversation::Advice::leave:
+            if (!conversation_.follows()) return leave();
+            if (was_held_up()) return end(Conversation::Because::slow);
+            conversation_.go_on(now);
+            return;
         case Conversation::Advice::follow:
             if (!timer_) look_whether_quiet();
             [[fallthrough]];
@@ -110,6 +134,7 @@ void ProcessorFollower::follow(pid_t tid) {
     const auto where = scheduled(tid);
     if (!where || where->processor >= CPU_SETSIZE || others_run_(tid)) return cannot();
     const int processor = where->processor;
+    [[maybe_unused]] const bool of_before = was_held_up();
     if (!own_processors_) {
         cpu_set_t own;
         if (sched_getaffinity(0, sizeof own, &own) != 0) return cannot();
@@ -122,6 +147,18 @@ void ProcessorFollower::follow(pid_t tid) {
     CPU_ZERO(&one);
     CPU_SET(processor, &one);
     if (sched_setaffinity(0, sizeof one, &one) != 0) cannot();
+}
+
+// The kernel counts how long this thread could run and did not: the second number.
+bool ProcessorFollower::was_held_up() {
+    char text[128];
+    const ssize_t got = delays_ ? pread(delays_.get(), text, sizeof text - 1, 0) : 0;
+    text[std::max<ssize_t>(got, 0)] = 0;
+    const char* at = std::strchr(text, ' ');
+    const uint64_t delay_ns = at ? std::strtoull(at, nullptr, 10) : 0;
+    const uint64_t before = std::exchange(delay_ns_, delay_ns);
+    // 0: it is not counted.
+    return delay_ns == 0 || std::chrono::nanoseconds(delay_ns - before) > longest_delay;
 }
 
 void ProcessorFollower::leave() { end(Conversation::Because::quiet); }

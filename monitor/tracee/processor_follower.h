@@ -14,20 +14,23 @@
 #include <functional>
 #include <optional>
 
+#include "base/fd.h"
 #include "transport/loop.h"
 
 namespace gpr {
 
-// Decides which thread to follow, by its events: one that stops again and again, while no other
-// does. Pure.
+// Decides which thread to follow, by its events: one that stops again and again; then whichever
+// stops, as when programs start each other, but not several that do so in turns. Pure.
 class Conversation {
 public:
     using Time = std::chrono::steady_clock::time_point;
 
     enum class Advice { go_on, follow, look_again, leave };
     // follow: this thread, from now on. look_again: it may be on another processor by now. leave:
-    // the thread that is followed.
-    Advice on_event(pid_t tid, Time now);
+    // the thread that is followed; its events took long. moved: to another processor, perhaps.
+    Advice on_event(pid_t tid, Time now, bool moved = false);
+    // It took no longer than the thread itself did.
+    void go_on(Time now);
     enum class Because {
         quiet,
         cannot,  // it is not possible now
@@ -39,13 +42,14 @@ public:
 
 private:
     Advice on_other(pid_t tid, Time now);
+    Advice end_window(Time now);
 
     pid_t tid_ = 0;
     bool follows_ = false;
-    uint32_t events_ = 0;     // of it: in a row, and in this window while it is followed
-    uint32_t of_others_ = 0;  // in a row
-    uint32_t windows_ = 0;    // while it has been followed
-    Time began_;              // the row, or the window
+    uint32_t events_ = 0;   // of it: in a row, and in this window while it is followed
+    uint32_t changes_ = 0;  // in this window
+    uint32_t windows_ = 0;  // while it has been followed
+    Time began_;            // the row, or the window
     Time waits_until_;
     std::chrono::milliseconds wait_{0};
 };
@@ -60,8 +64,9 @@ public:
     ProcessorFollower& operator=(const ProcessorFollower&) = delete;
 
     // The thread has stopped, and continues when we have answered. Nobody but such threads may need
-    // this supervisor: who computes on the same processor holds it up.
-    void on_event(pid_t tid);
+    // this supervisor: who computes on the same processor holds it up. moved: to another processor,
+    // perhaps, as an exec may do.
+    void on_event(pid_t tid, bool moved = false);
     // Nobody is followed any more.
     void leave();
 
@@ -69,6 +74,8 @@ private:
     void follow(pid_t tid);
     void end(Conversation::Because why);
     void look_whether_quiet();
+    // Since it was asked last.
+    [[nodiscard]] bool was_held_up();
 
     Loop& loop_;
     const std::function<bool(pid_t tid)> others_run_;
@@ -76,6 +83,8 @@ private:
     std::optional<cpu_set_t> own_processors_;  // to go back to
     int processor_ = -1;                       // that it keeps to
     const bool may_follow_;
+    const Fd delays_;  // what the kernel says of how long this thread waited to run
+    uint64_t delay_ns_ = 0;
     uint64_t events_ = 0, events_seen_ = 0;
     std::optional<Loop::TimerId> timer_;
 };

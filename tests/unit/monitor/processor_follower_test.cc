@@ -74,6 +74,14 @@ TEST_CASE("processor follower: neither slow threads nor several in turns are fol
     Conversation several;
     for (int i = 0; i < 10 * window; i++) several.on_event(7 + i % 3, now += 50us);
     CHECK_FALSE(several.follows());
+    speak(several, 7, 3, now, 50us);
+    REQUIRE(several.follows());
+    bool left = false;
+    for (int i = 0; i < window && !left; i++) {
+        left = several.on_event(7 + i % 2, now += 50us) == Advice::leave;
+    }
+    CHECK(left);
+    CHECK_FALSE(several.follows());
 }
 
 TEST_CASE("processor follower: it goes from one thread to the next, and back") {
@@ -81,14 +89,29 @@ TEST_CASE("processor follower: it goes from one thread to the next, and back") {
     Conversation talk;
     speak(talk, 7, 4, now, 100us);
     REQUIRE(talk.follows());
-    speak(talk, 8, 1, now, 100us);
-    CHECK(talk.follows());  // one stop of another thread changes nothing
-    speak(talk, 7, 1, now, 100us);
-    speak(talk, 8, 2, now, 100us);
+    CHECK(speak(talk, 8, 1, now, 100us) == Advice::follow);
+    CHECK(speak(talk, 8, 10, now, 100us) == Advice::go_on);
+    CHECK(speak(talk, 7, 1, now, 100us) == Advice::follow);
     CHECK(talk.follows());
-    CHECK(speak(talk, 8, 1, now, 100us) == Advice::leave);
-    CHECK_FALSE(talk.follows());
-    CHECK(speak(talk, 8, 2, now, 100us) == Advice::follow);
+}
+
+TEST_CASE("processor follower: after an exec it looks again") {
+    Conversation::Time now{1h};
+    Conversation talk;
+    CHECK(talk.on_event(7, now += 100us, true) == Advice::go_on);
+    speak(talk, 7, 3, now, 100us);
+    CHECK(talk.on_event(7, now += 100us, true) == Advice::look_again);
+    CHECK(talk.on_event(7, now += 100us) == Advice::go_on);
+}
+
+TEST_CASE("processor follower: a thread that only computes much itself goes on being followed") {
+    Conversation::Time now{1h};
+    Conversation talk;
+    speak(talk, 7, 4, now, 100us);
+    CHECK(speak(talk, 7, window, now, 1ms) == Advice::leave);
+    talk.go_on(now);
+    CHECK(talk.follows());
+    CHECK(speak(talk, 7, 2, now, 100us) == Advice::go_on);
 }
 
 TEST_CASE("processor follower: after a slow conversation the next one has to wait") {

@@ -1,6 +1,7 @@
 #include "syscall/filter.h"
 
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <sched.h>
@@ -420,6 +421,12 @@ TEST_CASE("the filter of a process at rest stops what ends its rest, and few cal
     CHECK(action(SYS_prctl, {15}) == SECCOMP_RET_ALLOW);             // PR_SET_NAME
     constexpr uint64_t no_follow = 0x100, empty_path = 0x1000;
     CHECK(run(names, call(SYS_openat)).action == stop);
+    constexpr uint64_t here = static_cast<uint32_t>(AT_FDCWD);
+    CHECK(run(names, call(SYS_openat, {3, 0, O_NOFOLLOW | O_DIRECTORY})).action ==
+          SECCOMP_RET_ALLOW);
+    CHECK(run(names, call(SYS_openat, {3, 0, O_DIRECTORY})).action == stop);
+    CHECK(run(names, call(SYS_openat, {here, 0, O_NOFOLLOW})).action == stop);
+    CHECK(run(names, call(SYS_open, {0, O_NOFOLLOW})).action == stop);
     CHECK(run(names, call(SYS_access)).action == stop);
     CHECK(run(names, call(SYS_newfstatat)).action == stop);
     CHECK(run(names, call(SYS_newfstatat, {3, 0, 0, no_follow})).action == SECCOMP_RET_ALLOW);
