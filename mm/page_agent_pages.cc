@@ -257,12 +257,15 @@ void PageAgent::Core::ask_stream(Object& o, const Fault& fault, const Actor& a,
     }
 }
 
-// Requests what the thread missed after this page the last time, in the same way.
+// Requests what the thread missed after this page the last time, in the same way. Only what it had
+// then: a page that was refused, because its file ended before it, would come as soon as the file
+// has grown, and show nothing of what is written there before the program looks.
 void PageAgent::Core::ask_trail(const Object& o, const Fault& fault, const Actor& a) {
     auto is_missing = [this](const FaultTrails::Page& page) {
         const Object* its = object_of(page.key.object);
-        return its && its->table.generation(page.key.index) == page.generation &&
-               !(its->table.get(page.key.index) & busy_bit) &&
+        if (!its || its->table.generation(page.key.index) != page.generation) return false;
+        const uint64_t entry = its->table.get(page.key.index);
+        return entry != 0 && !(entry & busy_bit) &&
                !enough(state(*its, page.key.index).presence, page.access);
     };
     const uint32_t generation = o.table.generation(fault.key.index);

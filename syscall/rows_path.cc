@@ -70,7 +70,7 @@ constexpr Row table[] = {
     {268, "fchmodat", home, full, plain, {fd, path, num}},
     {269, "faccessat", fd_owner, full, plain, {fd, path, num}, own_directory},
     {280, "utimensat", home, full, plain, {fd, path, in(32), num}},
-    {300, "fanotify_init", home, full, opens, {num, num}},
+    {300, "fanotify_init", home, full, opens | notify, {num, num}},
     {301, "fanotify_mark", home, full, plain, {fd, num, num, fd, text}},
     {303, "name_to_handle_at", home, full, plain, {fd, path, raw, raw, num}},
     {304, "open_by_handle_at", home, full, opens, {fd, raw, num}},

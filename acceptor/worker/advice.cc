@@ -187,16 +187,34 @@ Task<void> Advice::add_resident(RemoteProcess& process, Notification n) {
             auto here = executor.scratch().bytes(0, pages);
             for (uint64_t i = 0; i < pages; i++) resident[i] |= here[i];
         }
-        fragment->space.overlapping({at, at + pages * page_size}, [&](const Mapping& m) {
-            if (!is_locked_in(m)) return;
-            uint64_t i = (std::max(m.range.begin, at) - at) / page_size;
-            for (; i < pages && at + i * page_size < m.range.end; i++) resident[i] = std::byte{1};
-        });
+        add_known(fragment->space, at, resident);
         bool written = co_await worker_.pager.memory.write(*fragment, told, resident);
         if (!written) co_return;
         at = at + pages * page_size;
         told = told + pages;
     }
+}
+
+// Adds the pages that are not in memory here but belong to what is: locked ones, which may not have
+// been touched, and those that this node, their birth node, has sent away or is just sending: home
+// may not have heard of these when it made the call.
+void Advice::add_known(const AddressSpace& space, Address begin,
+                       std::vector<std::byte>& resident) const {
+    const PageAgent& agent = worker_.pager.core.agent;
+    const Range all{begin, begin + resident.size() * page_size};
+    space.overlapping(all, [&](const Mapping& m) {
+        const bool locked = is_locked_in(m);
+        if (!locked && (m.shared || m.birth != worker_.self)) return;
+        const Address end = std::min(m.range.end, all.end);
+        for (Address at = std::max(m.range.begin, begin); at < end; at = at + page_size) {
+            std::byte& told = resident[(at - begin) / page_size];
+            if (told != std::byte{0}) continue;
+            const PageKey key = m.key(at);
+            bool known =
+                locked || agent.presence(key) != Presence::exclusive || agent.in_motion(key);
+            if (known) told = std::byte{1};
+        }
+    });
 }
 
 }  // namespace gpr::worker

@@ -1,8 +1,12 @@
 // Advice about memory and questions about where its pages are: madvise, munlock and mincore.
 #pragma once
 
+#include <cstddef>
+#include <vector>
+
 #include "acceptor/worker/part.h"
 #include "base/address.h"
+#include "mm/address_space.h"
 
 namespace gpr::worker {
 
@@ -18,6 +22,8 @@ public:
 private:
     Task<int64_t> populate(RemoteProcess& process, Notification n, Range range);
     Task<void> discard_call(RemoteProcess& process, Notification n);
+    void add_known(const AddressSpace& space, Address begin,
+                   std::vector<std::byte>& resident) const;
 
     Worker& worker_;
 };

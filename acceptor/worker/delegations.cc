@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -78,6 +79,15 @@ bool Delegations::wants(const RemoteProcess& process, const RemoteThread& thread
                                [](const auto& other) { return other.second->here(); });
 }
 
+uint64_t Delegations::begin_to_open() { return *openings_.insert(++last_opening_).first; }
+
+// What was recalled before the oldest call that is still under way began cannot arrive any more.
+void Delegations::end_to_open(uint64_t opening) {
+    openings_.erase(opening);
+    const uint64_t oldest = openings_.empty() ? UINT64_MAX : *openings_.begin();
+    std::erase_if(recalled_, [oldest](const auto& one) { return one.second < oldest; });
+}
+
 void Delegations::note(RemoteThread& thread, wire::CallReply::Reader reply,
                        std::vector<std::byte>& raw) {
     const auto delegation = reply.getDelegation();
@@ -111,7 +121,7 @@ void Delegations::note(RemoteThread& thread, wire::CallReply::Reader reply,
 Task<bool> Delegations::answer(RemoteProcess& process, RemoteThread& thread, Notification n) {
     if (process.delegated.empty()) co_return false;
     const OnDelegated use = on_delegated(n.number, n.args);
-    if (n.number == SYS_close) co_return close(process, thread, n);
+    if (handlers_of(n.number).there == AtAcceptor::close) co_return close(process, thread, n);
     if (use == OnDelegated::gives_back_all) give_back_all(process);
     if (use == OnDelegated::gives_back) {
         const Row* row = find_row(n.number);
@@ -172,9 +182,14 @@ Task<bool> Delegations::read(RemoteProcess& process, RemoteThread& thread, Notif
         auto data = file->content(at, room);
         if (data) {
             std::vector<std::byte> out = spread(*sent, *data);
-            auto result = static_cast<int64_t>(data->size());
-            if (!at_offset) file->advance(data->size());
+            const uint64_t data_bytes = data->size();
+            auto result = static_cast<int64_t>(data_bytes);
+            if (!at_offset) file->advance(data_bytes);
             result = co_await worker_.forwarding.write_answer(*fragment, *sent, out, result);
+            // As in the kernel, what could not be stored has not been read.
+            file = find(pid, number, id);
+            const bool moved = !at_offset && file && file->offset() == at + data_bytes;
+            if (result < 0 && moved) file->seek(static_cast<int64_t>(at), SEEK_SET);
             if (worker_.find_thread(pid, tid) == &thread) end_call(thread, n, result);
             co_return true;
         }
@@ -268,7 +283,7 @@ void Delegations::on_recall(const Frame& frame) {
         return;
     }
     // It has not come yet, or has been given back already; then home does not heed this answer.
-    recalled_.insert(recall.getId());
+    if (!openings_.empty()) recalled_[recall.getId()] = last_opening_;
     send_back(recall.getPid(), recall.getNumber(), recall.getId(), offset_is_unchanged);
 }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <set>
 #include <vector>
 
@@ -25,6 +26,9 @@ public:
     // Whether a file that this call opens could be answered for.
     [[nodiscard]] bool wants(const RemoteProcess& process, const RemoteThread& thread,
                              const Notification& n) const;
+    // Around a call that may open such a file, until home has answered and note() has been called.
+    uint64_t begin_to_open();
+    void end_to_open(uint64_t opening);
     // Home's answer to a call that has opened a file. The file's content, at the end of `raw`, is
     // taken away from it.
     void note(RemoteThread& thread, wire::CallReply::Reader reply, std::vector<std::byte>& raw);
@@ -51,7 +55,12 @@ private:
 
     Worker& worker_;
     bool is_off_ = false;
-    std::set<uint64_t> recalled_;  // files that home wants back, and that have not arrived yet
+    // Of calls that may open a file and have not been answered. Numbers count up.
+    std::set<uint64_t> openings_;
+    uint64_t last_opening_ = 0;
+    // Files that home wants back, and that may not have arrived yet: with the last of the calls
+    // that may bring them.
+    std::map<uint64_t, uint64_t> recalled_;
 };
 
 }  // namespace gpr::worker

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -25,6 +26,7 @@
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/marshal.h"
+#include "syscall/table.h"
 
 namespace gpr::worker {
 
@@ -106,6 +108,21 @@ void describe_task(wire::CallRequest::Builder call, const NewTask& task) {
     auto ids = call.initSetTid(static_cast<unsigned>(task.set_tid.size()));
     for (unsigned i = 0; i < ids.size(); i++) ids.set(i, task.set_tid[i]);
     call.setCgroup(task.cgroup);
+}
+
+// What could not be stored has not been read: the offset of a file is as before. From other
+// descriptors it has been taken, and lseek fails.
+Task<void> unread(Worker& worker, RemoteThread& thread, const MarshalledCall& call, int64_t bytes) {
+    const Transfer transfer = details_of(call.number).transfer;
+    if (!transfer.reads || transfer.at_offset || thread.stub->dead()) co_return;
+    FragmentReader reader(*thread.process->fragment, worker.pager);
+    const SyscallArguments args{call.args[0], static_cast<uint64_t>(-bytes), SEEK_CUR};
+    const Marshalled marshalled = marshal(SYS_lseek, args, reader);
+    const auto* ready = std::get_if<MarshalledCall>(&marshalled);
+    if (!ready) co_return;
+    const MarshalledCall seek = *ready;
+    std::vector<std::byte> nothing;
+    co_await worker.forwarding.ask_prepared(thread, seek, nothing);
 }
 
 }  // namespace
@@ -242,7 +259,8 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     call.setNoReply(!wants_reply);
     call.setWait(wait);
     call.setFile(file);
-    call.setMayDelegate(wants_reply && !task && worker_.delegations.wants(process, thread, n));
+    const bool may_delegate = wants_reply && !task && worker_.delegations.wants(process, thread, n);
+    call.setMayDelegate(may_delegate);
     call.setRepeatable(wants_reply && !task && thread.where() != RemoteThread::Where::held);
     if (task) {
         describe_task(call, *task);
@@ -265,10 +283,18 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
         worker_.link.send(frame, gpr::Priority::urgent);
         co_return 0;
     }
+    const pid_t pid = process.pid, tid = thread.tid;
+    const uint64_t opening = may_delegate ? worker_.delegations.begin_to_open() : 0;
     int64_t result = co_await answer_to(thread, frame);
+    if (may_delegate) worker_.delegations.end_to_open(opening);
     if (sent && !thread.answer_bytes.empty()) {
         std::vector<std::byte> out = std::move(thread.answer_bytes);
+        const int64_t made = result;
         result = co_await write_answer(*fragment, *sent, out, result);
+        const bool unstored = result == -EFAULT && made > 0;
+        if (unstored && worker_.find_thread(pid, tid) == &thread) {
+            co_await unread(worker_, thread, *sent, made);
+        }
     }
     co_return result;
 }

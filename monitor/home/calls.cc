@@ -284,7 +284,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
         co_await note_made(process, thread, call);
         out = call.gather();
     }
-    if (call.number == SYS_mincore && call.made.result == 0 && home_.acceptors.are_several()) {
+    if (call.number == SYS_mincore && call.made.result == 0) {
         co_await home_.layouts.add_resident_elsewhere(call.fragment, call.given);
     }
     if (call.number == SYS_madvise && call.made.result == 0) {

@@ -45,6 +45,11 @@ bool is_plain_reader(int fd) {
 
 bool holds_lease(int fd) { return fcntl(fd, F_GETLEASE) == F_RDLCK; }
 
+// Who watches files sees reading, too, and home reads in advance.
+bool will_watch(uint32_t number) {
+    return number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
+}
+
 Fd descriptor_of(pid_t pid, int number) {
     const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) return {};
@@ -138,11 +143,16 @@ Delegations::Delegations(Home& home)
 
 Delegations::~Delegations() = default;
 
+// No thread has a watch yet that could have missed a read by then.
+void Delegations::note_call_here(uint32_t number) {
+    if (is_off_ || !will_watch(number)) return;
+    is_off_ = true;
+    recall_held([](const Held&) { return true; });
+}
+
 Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
     home_.lookups.before_call(pid, number, args.data());
-    // Who watches files sees reading, too, and home reads in advance.
-    const bool watches =
-        number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
+    const bool watches = will_watch(number);
     is_off_ = is_off_ || watches;
     const bool of_anybody = watches || number == SYS_pidfd_getfd;
     auto conflicts = [&](pid_t owner, int descriptor) {

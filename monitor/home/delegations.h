@@ -74,6 +74,8 @@ public:
     std::list<Served>& served() { return served_; }
     // Takes back what the call must not find delegated. It must be among the served ones.
     Task<void> before_call(pid_t pid, uint32_t number, SyscallArguments args);
+    // A thread at home makes this call. If it will watch files, all that are out are recalled.
+    void note_call_here(uint32_t number);
     // To be called before a thread of the process runs here.
     Task<void> end_all(pid_t pid);
 

@@ -143,21 +143,46 @@ Task<void> Layouts::add_resident_elsewhere(std::shared_ptr<Fragment> fragment,
     while (!range.empty()) {
         const uint64_t pages = std::min(range.size() / page_size, step);
         const Range part{range.begin, range.begin + pages * page_size};
-        std::vector<std::byte> resident(pages);
-        bool read = co_await home_.pager.memory.read(*fragment, told, resident);
-        if (!read) co_return;
-        fragment->space.overlapping(part, [&](const Mapping& m) {
-            Address at = std::max(m.range.begin, part.begin);
-            for (; at < std::min(m.range.end, part.end); at = at + page_size) {
-                bool any = home_.directory.holders(m.key(at)).nodes >> 1;
-                if (any) resident[(at - part.begin) / page_size] = std::byte{1};
-            }
-        });
-        bool written = co_await home_.pager.memory.write(*fragment, told, resident);
-        if (!written) co_return;
+        const std::vector<uint64_t> known = pages_known(fragment->space, part);
+        if (!known.empty()) {
+            std::vector<std::byte> resident(pages);
+            bool read = co_await home_.pager.memory.read(*fragment, told, resident);
+            if (!read) co_return;
+            for (const uint64_t i : known) resident[i] = std::byte{1};
+            bool written = co_await home_.pager.memory.write(*fragment, told, resident);
+            if (!written) co_return;
+        }
         range.begin = part.end;
         told = told + pages;
     }
+}
+
+// The pages of the range, counted from its beginning, that some node has, or that are on their way.
+// The directory knows all that have left their birth nodes, and those that a node has asked for.
+// It does not know yet what this node gives away unasked. The birth nodes know the others.
+std::vector<uint64_t> Layouts::pages_known(const AddressSpace& space, Range range) const {
+    const auto leaving = home_.pager.core.agent.leaving([](ObjectId) { return true; });
+    std::vector<uint64_t> known;
+    space.overlapping(range, [&](const Mapping& m) {
+        const Address begin = std::max(m.range.begin, range.begin);
+        const uint64_t before = (begin - range.begin) / page_size;
+        const PageKey first = m.key(begin);
+        const uint64_t end = first.index + (std::min(m.range.end, range.end) - begin) / page_size;
+        auto next = [&](uint64_t from) {
+            return home_.directory.next_known(first.object, from, end);
+        };
+        for (uint64_t i = next(first.index); i < end; i = next(i + 1)) {
+            // What the program has to fill itself is not there while a node waits for it.
+            if (m.program_fills && !(home_.directory.holders({first.object, i}).nodes >> 1))
+                continue;
+            known.push_back(before + i - first.index);
+        }
+        for (const PageKey& key : leaving) {
+            if (key.object != first.object || key.index < first.index || key.index >= end) continue;
+            known.push_back(before + key.index - first.index);
+        }
+    });
+    return known;
 }
 
 // A change that a thread at an acceptor has made there.

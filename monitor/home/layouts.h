@@ -31,10 +31,12 @@ public:
     Task<void> map_here(std::shared_ptr<Fragment> fragment, Mapping mapping);
     Task<void> apply_mapping(Frame frame, NodeId from);
     ObjectId next_object() { return next_object_++; }
-    // Adds to mincore's result the pages that, as far as home knows, acceptors have.
+    // Adds to mincore's result the pages that, as far as home knows, acceptors have, or that are on
+    // their way.
     Task<void> add_resident_elsewhere(std::shared_ptr<Fragment> fragment, SyscallArguments args);
 
 private:
+    [[nodiscard]] std::vector<uint64_t> pages_known(const AddressSpace& space, Range range) const;
     Task<void> note_mmap(HomeProcess& process, Notification n, Address at, pid_t caller);
 
     void tell(pid_t pid, const AddressChange& change, NodeId made_at) override;

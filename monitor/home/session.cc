@@ -1,6 +1,5 @@
 #include "monitor/home/session.h"
 
-#include <fcntl.h>
 #include <sys/syscall.h>
 
 #include "monitor/home/acceptor_files.h"
@@ -345,6 +344,7 @@ void HomeSession::on_notification(const Notification& n) {
 void HomeSession::on_call(HomeThread& thread, const Notification& n) {
     HomeProcess& process = *thread.process;
     home_->signals.note_reported(thread, n);
+    home_->delegations.note_call_here(n.number);
     // Unsplit children report calls, and so do threads of split processes at home.
     if (home_->memory_gate.holds(thread, n)) return;
     if (home_->debugging.tracing().calls.on_notification(thread, n)) return;

@@ -7,6 +7,17 @@
 
 namespace gpr::paging {
 
+namespace {
+
+// Whether the page still shows its file. A copy that is sent unasked would not show what is written
+// to the file before the program looks, above all where the file ended before the page.
+bool shows_file(NodeId self, Fragment& fragment, const Mapping& mapping, Address at) {
+    return mapping.file && mapping.birth == self &&
+           fragment.private_copies({at, at + page_size}).empty();
+}
+
+}  // namespace
+
 bool HotPages::misses(const Mapping& mapping, Address at, bool write) const {
     if (mapping.trapped || mapping.anchored || pager_.shared.contains(mapping.object)) return false;
     Presence here = core_.agent.presence(mapping.key(at));
@@ -30,7 +41,7 @@ std::vector<PageKey> HotPages::send_along(Fragment& fragment, Tid tid, const use
         Address at{page.number * page_size};
         const Mapping* m = fragment.space.find(at);
         if (!m || m->trapped || m->backing == Backing::native_file ||
-            pager_.shared.contains(m->object)) {
+            pager_.shared.contains(m->object) || shows_file(core_.self, fragment, *m, at)) {
             continue;
         }
         bool given = core_.agent.give_away(m->key(at), to, page.access, tid, core_.now());

@@ -1,12 +1,35 @@
 #include "monitor/paging/supply.h"
 
 #include <algorithm>
-#include <set>
+#include <chrono>
 #include <utility>
 
 #include "monitor/paging/pager.h"
 
 namespace gpr::paging {
+
+namespace {
+
+// A range may have a million pages, and each costs a system call: others want to be served as well.
+constexpr uint64_t pages_at_once = 1024;
+constexpr std::chrono::nanoseconds no_time{0};
+
+// In order, and without overlaps.
+std::vector<Range> joined(std::vector<Range> ranges) {
+    std::ranges::sort(ranges, {}, &Range::begin);
+    std::vector<Range> all;
+    for (const Range& range : ranges) {
+        if (range.empty()) continue;
+        if (!all.empty() && range.begin <= all.back().end) {
+            all.back().end = std::max(all.back().end, range.end);
+        } else {
+            all.push_back(range);
+        }
+    }
+    return all;
+}
+
+}  // namespace
 
 // Adds the pages of the range that coherence manages. False if a part of it is not mapped.
 bool Supply::add_runs(Fragment& fragment, Range range, std::vector<PageRun>& runs) {
@@ -46,16 +69,15 @@ Task<bool> Supply::acquire(Fragment& fragment, Range range, Access access) {
 }
 
 Task<uint64_t> Supply::hold(Fragment& fragment, std::vector<Range> ranges, Access access) {
-    std::set<Address> pages;
-    for (Range range : ranges) {
+    for (Range& range : ranges) {
         range = range.pages();
         // Its end is whatever the program says.
         if (fragment.space.mapped_until(range.begin) < range.end) co_return 0;
-        for (Address at = range.begin; at < range.end; at = at + page_size) pages.insert(at);
     }
+    const std::vector<Range> parts = joined(std::move(ranges));
     std::vector<PageRun> runs;
-    for (Address at : pages) {
-        if (!add_runs(fragment, {at, at + page_size}, runs)) co_return 0;
+    for (const Range& part : parts) {
+        if (!add_runs(fragment, part, runs)) co_return 0;
     }
     if (runs.empty()) co_return 0;
     uint64_t cookie = core_.next_cookie++;
@@ -64,7 +86,13 @@ Task<uint64_t> Supply::hold(Fragment& fragment, std::vector<Range> ranges, Acces
         release(cookie);
         co_return 0;
     }
-    for (Address at : pages) make_present(fragment, at);
+    uint64_t done = 0;
+    for (const Range& part : parts) {
+        for (Address at = part.begin; at < part.end; at = at + page_size) {
+            make_present(fragment, at);
+            if (++done % pages_at_once == 0) co_await core_.loop.sleep(no_time);
+        }
+    }
     co_return cookie;
 }
 
@@ -96,6 +124,7 @@ Task<bool> Supply::make_resident(Fragment& fragment, Range range, Access access)
     for (const auto& [m, part] : following) co_await pager_.shared.bring_home_below(m, part);
     bool ok = co_await acquire(fragment, range, access);
     if (!ok) co_return false;
+    uint64_t done = 0;
     for (Address at = range.begin; at < range.end;) {
         bool present = make_present(fragment, at);
         Mapping* m = fragment.space.find(at);
@@ -106,6 +135,7 @@ Task<bool> Supply::make_resident(Fragment& fragment, Range range, Access access)
         }
         if (present) {
             at = at + page_size;
+            if (++done % pages_at_once == 0) co_await core_.loop.sleep(no_time);
             continue;
         }
         ok = co_await acquire(fragment, {at, at + page_size}, access);

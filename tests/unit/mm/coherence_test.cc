@@ -209,6 +209,23 @@ TEST_CASE("a page that a file lacks is refused, and asked for anew each time") {
     CHECK(c.members[1].anchored.size() == 3);
 }
 
+TEST_CASE("a page that was refused is not asked for unless a thread looks at it again") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 9;
+    c.members[0].absent.insert(page + 1);
+    c.members[0].memory[page + 2] = 8;
+    for (uint64_t i = 0; i < 3; ++i) c.fault(1, page + i, Access::write, 10);
+    REQUIRE(c.members[1].anchored.size() == 1);
+    c.pass_holds();
+    for (uint64_t i = 0; i < 3; i += 2) c.fault(0, page + i, Access::write, 20);
+    c.pass_holds();
+    c.members[0].absent.clear();  // the file has grown, and will be written
+    c.fault(1, page, Access::write, 10);
+    CHECK(c.presence(1, page + 1) == Presence::none);
+    CHECK(c.presence(1, page + 2) == Presence::exclusive);  // which it missed after that
+}
+
 TEST_CASE("a shared page that turns out to be pinned becomes its node's alone") {
     Cluster c(3);
     c.add_object(1, 0);
