@@ -4,6 +4,11 @@
 
 namespace gpr {
 
+namespace {
+// That a thread waits for at most, however often it went in vain.
+constexpr unsigned most_prices = 16;
+}  // namespace
+
 void Gravity::forwarded(Duration took) {
     round_trip_ = has_called_ ? std::min(round_trip_, took) : took;
     has_called_ = true;
@@ -38,12 +43,13 @@ Gravity::Duration Gravity::price() const {
 unsigned Gravity::doublings() const {
     if (last_.cost == Duration{}) return doublings_;
     if (last_.cost > last_.worth) return std::min(doublings_ + 1, most_doublings);
-    return doublings_ / 2;
+    return doublings_ == 0 ? 0 : doublings_ - 1;
 }
 
 Gravity::Duration Gravity::patience() const {
-    const Duration needed = std::max(least * round_trip_, price()) * (1U << doublings());
-    return std::min<Duration>(needed, most * round_trip_);
+    const Duration once = std::max(least * round_trip_, price());
+    return std::min(once * (1U << doublings()),
+                    std::max(most * round_trip_, most_prices * price()));
 }
 
 void Gravity::left(Clock::time_point now) {
@@ -62,7 +68,7 @@ void Gravity::arrived(Clock::time_point now, uint32_t missed) {
         shortest_ = std::min(shortest_, away - waited);
         const Duration crossing = std::min(shortest_, most_crossing * round_trip_);
         // Crossings vary, and what exceeds the shortest one is not yet time that the thread ran.
-        const Duration ran = std::max(away - waited - 2 * crossing, Duration{});
+        const Duration ran = std::max(away - waited - 3 * crossing, Duration{});
         last_.cost = crossing + waited;
         last_.taken = taken_anyway + taken_for_each * std::min(missed, uint32_t{most_pages});
         last_.worth = Duration(static_cast<int64_t>(rate_ * static_cast<double>(ran.count())));

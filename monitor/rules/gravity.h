@@ -4,8 +4,8 @@
 //
 // What an excursion costs is measured: the two crossings, the pages that the thread waits for
 // there, and those that it has to wait for here afterwards because the excursion took them along.
-// One that cost more than staying would have doubles the patience of the thread, another one takes
-// half of these doublings back. Everything is in time that the thread does not run. Pure.
+// One that cost more than staying would have doubles the patience of the thread, another one halves
+// it. Everything is in time that the thread does not run. Pure.
 #pragma once
 
 #include <chrono>

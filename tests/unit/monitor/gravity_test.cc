@@ -70,9 +70,9 @@ TEST_CASE("one that is called back at once waits longer each time, and less when
         CHECK(calls == 2 * before);
         before = calls;
     }
-    for (int doublings = 8; doublings > 0; doublings /= 2) {
+    for (int doublings = 7; doublings >= 0; doublings--) {
         stay.excursion(1s);
-        CHECK(stay.calls_until_drawn() == 4 << doublings / 2);
+        CHECK(stay.calls_until_drawn() == 4 << doublings);
     }
 }
 
