@@ -40,7 +40,7 @@ constexpr const char* usual_path = "/usr/local/bin:/usr/bin:/bin";
 // Where Debian's AppArmor profile for pasta allows it to open namespaces.
 constexpr const char* namespaces_folder = "/run/user/0/netns";
 constexpr auto start_deadline = std::chrono::seconds(10);
-constexpr size_t most_words = 4096;
+constexpr size_t most_output = 4096;
 // The last byte through the pipe if the start succeeded; never part of pasta's output.
 constexpr char is_ready = '\x06';
 
@@ -54,8 +54,9 @@ public:
     [[noreturn]] void run(const Fd& alive, const Fd& report) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         prctl(PR_SET_NAME, "gpr-network");
-        pollfd maker{alive.get(), 0, 0};
-        if (poll(&maker, 1, 0) != 0) _exit(0);  // the worker ended before PR_SET_PDEATHSIG was set
+        pollfd worker_pipe{alive.get(), 0, 0};
+        if (poll(&worker_pipe, 1, 0) != 0)
+            _exit(0);  // the worker ended before PR_SET_PDEATHSIG was set
         report_ = report.get();
         keep_only_files({report_});
         need(prepare());
@@ -113,7 +114,7 @@ private:
         return {};
     }
 
-    // Bind-mounted as files, because as the session's user pasta may not open those of a process.
+    // Bind-mounted as files: pasta runs as the session's user, and may not open /proc/PID/ns.
     Result<> bind_namespaces() const {
         GPR_CHECK(from_libc(mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr),
                             "make mounts private"));
@@ -199,7 +200,7 @@ long clone_watcher(int* pidfd, int cgroup_fd) {
 std::string listen_to(const Fd& report) {
     const auto give_up_at = std::chrono::steady_clock::now() + start_deadline;
     std::string said;
-    while (said.size() < most_words && (said.empty() || said.back() != is_ready)) {
+    while (said.size() < most_output && (said.empty() || said.back() != is_ready)) {
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(
             give_up_at - std::chrono::steady_clock::now());
         pollfd more{report.get(), POLLIN, 0};
@@ -281,7 +282,7 @@ Result<std::unique_ptr<NetworkConnector>> NetworkConnector::start(const Connecto
     report_writer.reset();
     const std::string said = listen_to(report_reader);
     if (!said.empty() && said.back() == is_ready) return connector;
-    return fail(fmt::format("the session's network could not be made, by {}: {}", options.program,
+    return fail(fmt::format("{} could not connect the session's network: {}", options.program,
                             in_one_line(said)));
 }
 

@@ -55,7 +55,8 @@ bool ended_within(const Fd& pidfd, int timeout_ms) {
 class ChildrenInBox {
 public:
     static Result<ChildrenInBox> enter(const Fd& init_pidfd, const Fd& own_pid_namespace) {
-        GPR_CHECK(from_libc(setns(init_pidfd.get(), CLONE_NEWPID), "aim at the sandbox"));
+        GPR_CHECK(
+            from_libc(setns(init_pidfd.get(), CLONE_NEWPID), "enter the sandbox's pid namespace"));
         return ChildrenInBox(own_pid_namespace.get());
     }
     ChildrenInBox(ChildrenInBox&& other) noexcept : own_(std::exchange(other.own_, -1)) {}
@@ -149,7 +150,7 @@ void for_each_number(const std::string& directory, Visit visit) {
     }
 }
 
-// A task that has died, or that waits for us, its tracer, before it dies.
+// A task that has died, or is stopped in its exit until we, its tracer, continue it.
 void reap(pid_t tid) {
     int status = 0;
     while (waitpid(tid, &status, WNOHANG | __WALL) == tid) {

@@ -5,8 +5,8 @@ namespace {
 
 // Memory that a worker needs for itself, and for its bookkeeping: at most 64 bytes for each page
 // that went over the link, to record who has it.
-constexpr uint64_t worker_base = 1ULL << 30;
-constexpr uint64_t page_over_books = 4096 / 64;
+constexpr uint64_t worker_memory = 1ULL << 30;
+constexpr uint64_t memory_per_bookkeeping = 4096 / 64;  // bytes for each byte
 
 }  // namespace
 
@@ -17,7 +17,7 @@ ProcessLimits process_limits(const SessionLimits& limits, uint64_t host_memory) 
     found.tasks = limits.tasks;
     found.files = default_files;
     const uint64_t memory = limits.memory_bytes != 0 ? limits.memory_bytes : host_memory;
-    found.worker_bytes = worker_base + memory / page_over_books;
+    found.worker_bytes = worker_memory + memory / memory_per_bookkeeping;
     return found;
 }
 

@@ -20,10 +20,10 @@ namespace {
 constexpr unsigned patience = 8;          // failed closes before we ask home
 constexpr uint64_t looked_at_once = 512;  // numbers; less than most limits of open files
 
-// The pollfds of our question, readable as if they were in the program's memory.
-class Asked : public MemoryReader {
+// The argument of the poll(2) that home is asked to make, as if in the program's memory.
+class NumbersToPoll : public MemoryReader {
 public:
-    explicit Asked(uint64_t first) : numbers_(looked_at_once) {
+    explicit NumbersToPoll(uint64_t first) : numbers_(looked_at_once) {
         for (pollfd& number : numbers_) number.fd = static_cast<int>(first++);
     }
 
@@ -97,8 +97,8 @@ Task<void> ClosedNumbers::look_beyond(RemoteProcess& process, RemoteThread& thre
     const uint64_t end = process.fd_base != 0 ? process.fd_base : uint64_t{INT_MAX};
     if (++process.closed.bad_closes < patience || first + looked_at_once > end) co_return;
     if (!may_look(process, thread)) co_return;
-    Asked asked(first);
-    const SyscallArguments args{Asked::at.value, looked_at_once, 0, 0, 0, 0};
+    NumbersToPoll asked(first);
+    const SyscallArguments args{NumbersToPoll::at.value, looked_at_once, 0, 0, 0, 0};
     auto call = marshal(SYS_poll, args, asked);
     auto* ready = std::get_if<MarshalledCall>(&call);
     if (!ready) co_return;

@@ -24,7 +24,8 @@ private:
     [[nodiscard]] bool may_look(const RemoteProcess& process, const RemoteThread& thread) const;
 
     Worker& worker_;
-    bool tables_are_shared_ = false;  // by processes, not all of whose calls are seen here
+    // Some descriptor table is shared by processes, and not all calls of each are seen here.
+    bool tables_are_shared_ = false;
 };
 
 }  // namespace gpr::worker

@@ -47,8 +47,8 @@ Task<void> Ends::exit_call(RemoteProcess& process, RemoteThread& thread, Notific
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto words = co_await robust_words(worker_.pager, fragment, robust_list_of(thread.host_tid));
     if (worker_.find_thread(pid, tid) != &thread) co_return;
-    // Waiters for a lock in memory that is used at home wait there, and home's kernel must wake
-    // them.
+    // If the lock's word is in shared memory that is used at home, its waiters sleep in home's
+    // kernel, which must wake them.
     auto waits_at_home = [&](uint64_t lock) {
         return process.mixed && is_shared_word(*fragment, {lock});
     };
@@ -78,10 +78,10 @@ Task<void> Ends::hold_to_end(RemoteThread& thread, std::vector<Range> words) {
     release_after_end(worker_.loop, worker_.pager, still->process->host_pid, still->host_tid, hold);
 }
 
-Task<void> Ends::take_clear_tid(RemoteThread& leader, uint64_t at) {
+Task<void> Ends::take_clear_tid(RemoteThread& main, uint64_t at) {
     if (at == 0) co_return;
-    leader.clear_tid = at;
-    co_await leader.stub->call(SYS_set_tid_address, at);
+    main.clear_tid = at;
+    co_await main.stub->call(SYS_set_tid_address, at);
 }
 
 void Ends::wake_after_end_of_main(const RemoteThread& thread) {
@@ -167,8 +167,8 @@ Task<void> Ends::end_process(Frame frame) {
     }
     process->used = usage_of_process(process->host_pid);
     add_memory_of(process->host_pid, process->used);
-    // In a mixed session, waiters for a shared lock wait at home, whose kernel walks the robust
-    // list. After exec, home no longer has the old image's memory, except what others share.
+    // Only needed if this kernel wakes the waiters: not in a mixed session, where they wait at
+    // home, nor if home has dropped the memory, except after exec.
     bool has_list = !end.getMemoryGone() || end.getNewImage();
     bool wakes = has_list && process->fragment && !process->mixed;
     if (wakes) co_await bring_robust_lists(*process);
@@ -178,7 +178,7 @@ Task<void> Ends::end_process(Frame frame) {
     end_now(*process);
 }
 
-// Drivers expect that the process which has opened a device is the last that has it. We may have
+// Drivers expect that the process which has opened a device is the last to close it. We may have
 // its descriptors as well, and the page mover, which is a process with the program's memory, has
 // its mappings.
 Task<void> Ends::let_go_of_devices(RemoteProcess& process) {

@@ -23,7 +23,7 @@ public:
     Task<void> end_process(Frame frame);
     Task<void> end_shadow(Frame frame);
     void on_end(pid_t host_tid, WaitStatus status);
-    static Task<void> take_clear_tid(RemoteThread& leader, uint64_t at);
+    static Task<void> take_clear_tid(RemoteThread& main, uint64_t at);
 
 private:
     void note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status);

@@ -31,7 +31,7 @@ void EventReports::on_order(const Frame& frame) {
     if (data.size() == 0) return;
     auto order = trace_order_from(std::as_bytes(std::span(data.begin(), data.size())));
     if (!order) {
-        worker_.link.close("it sends an order to trace that is none");
+        worker_.link.close("its trace order is malformed");
         return;
     }
     source_.begin(*order, offset_of_clock());
@@ -54,8 +54,8 @@ void EventReports::send(const std::string& events) {
     worker_.link.send(frame, gpr::Priority::urgent);
 }
 
-// A new image leaves nothing of the memory that execve was given, so that is read here. What is not
-// on this node is not fetched.
+// execve discards the old memory, so its strings are read now. Pages that are not on this node are
+// left out.
 void EventReports::note_call(const RemoteThread& thread, const Notification& n) {
     if (!source_.wants(n.number)) return;
     const Row* row = find_row(n.number);
@@ -70,7 +70,7 @@ void EventReports::note_call(const RemoteThread& thread, const Notification& n) 
     source_.note(pid, thread.tid, call_begun(n.number, n.args, n.instruction_pointer), parts);
 }
 
-// A thread may be stopped in its call, and be given what home has answered.
+// A thread may be stopped in its call when home's answer comes.
 void EventReports::note_answer(wire::CallReply::Reader reply) {
     if (!source_.is_on()) return;
     gpr_trace_event event{};

@@ -79,7 +79,7 @@ Task<void> Files::close_range_call(RemoteProcess& process, RemoteThread& thread,
         co_return;
     }
     n.args[1] = process.fd_base - 1;
-    // Not by sending the thread home: it may have come from there for this.
+    // As a forwarded call: to move the thread home could loop, as it may have come to make it.
     int64_t result = co_await worker_.forwarding.ask_home(process, thread, n, true);
     if (result == thread_gone && thread.stub->dead()) co_return;
     worker_.forwarding.give_answer(thread, n.id, result);

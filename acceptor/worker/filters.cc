@@ -15,7 +15,8 @@ namespace gpr::worker {
 
 namespace {
 std::string not_installed(int64_t result) {
-    return fmt::format("a seccomp filter of the program cannot be installed: {}", result);
+    return fmt::format("a seccomp filter of the program cannot be installed: {}",
+                       strerror(static_cast<int>(-result)));
 }
 }  // namespace
 
@@ -26,8 +27,8 @@ Task<void> Filters::filter_call(RemoteProcess& process, RemoteThread& thread, No
     std::copy(n.args, n.args + 6, args.begin());
     auto call = co_await read_filter_call(worker_.pager, fragment, n.number, args);
     if (call.all_threads) {
-        // The kernel here could not install it for all: it does not know that their filters are the
-        // same.
+        // TSYNC would fail in this kernel: it does not see that the filters of all threads descend
+        // from the same ones.
         for (const auto& [tid, other] : process.threads) {
             // Home decides about the caller, and about threads whose end it may have seen already.
             bool ends = other->ending || other->clear_tid == 0;

@@ -12,7 +12,7 @@
 namespace gpr::home {
 
 namespace {
-// Whether the instruction behind the call is executed when it has been made.
+// Whether the call returns to the instruction after it.
 bool returns_there(uint64_t number) {
     return number != SYS_rt_sigreturn && number != SYS_exit && number != SYS_exit_group;
 }
@@ -39,7 +39,7 @@ bool DebuggedTraps::catches(pid_t tid, const siginfo_t& info) {
     const auto known = goes_on_.find(tid);
     const bool told =
         known != goes_on_.end() && known->second == reinterpret_cast<uint64_t>(info.si_call_addr);
-    // Until it has returned it may stop at the call once more, on another node.
+    // Kept until the call returns: the thread may cross, and stop at the same call again.
     if (told && !returning_.contains(tid)) goes_on_.erase(known);
     return number && !told && calls_.contains(*number);
 }
@@ -79,7 +79,7 @@ void DebuggedTraps::find_cause(ThreadContext& context, siginfo_t& info, debug::S
 
 bool DebuggedTraps::comes_again(pid_t tid, ThreadContext& context, const siginfo_t& info) {
     if (const auto number = stopped_call(info)) {
-        // A thread that comes from an acceptor stands there already.
+        // A thread that comes from an acceptor is in front of the call already.
         const bool behind = context.regs.rip == reinterpret_cast<uint64_t>(info.si_call_addr);
         if (behind) stand_before_call(context.regs, *number);
         return true;
@@ -87,7 +87,7 @@ bool DebuggedTraps::comes_again(pid_t tid, ThreadContext& context, const siginfo
     const auto hits = hits_.find(tid);
     if (hits == hits_.end()) return is_raised_by_instruction(info);
     const auto hit = threads_.hardware().hit(hits->second);
-    // What has been written or read does not stop the thread again, as an instruction does.
+    // A data access does not trap again when the thread continues; an instruction does.
     if (hit && hit->kind != debug::HardwareBreakpoint::Kind::execution) return false;
     hits_.erase(hits);
     context.regs.eflags &= ~resume_flag;

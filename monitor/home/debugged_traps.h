@@ -39,8 +39,8 @@ public:
     // The thread has stopped for the debugger by this signal. Says why, and gives the thread the
     // registers that ptrace would show.
     void find_cause(ThreadContext& context, siginfo_t& info, debug::StopReason& why);
-    // The debugger hears of another thread first. False if the thread does not stop again by
-    // itself.
+    // The debugger is told of another thread first. Prepares this one to stop again later; false if
+    // it does not.
     [[nodiscard]] bool comes_again(pid_t tid, ThreadContext& context, const siginfo_t& info);
     // Before a thread continues. Its call is made, unless the debugger has cleared orig_rax.
     void prepare(pid_t tid, ThreadContext& context, bool tells_return);

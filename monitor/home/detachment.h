@@ -28,8 +28,8 @@ public:
     // prevents it; then the program runs on as before, except for a process that had to be given
     // up.
     Task<Result<void>> detach(std::string why);
-    // In a session whose processes begin at rest: all come home, and rest, to leave when another
-    // acceptor is there. Returns those that were away. Nobody goes until end_move().
+    // For `gpr move`: all processes come home and rest, whatever the rules say, to leave when
+    // another acceptor is there. Returns those that were away. Nobody goes until end_move().
     Task<Result<std::vector<pid_t>>> begin_move();
     void end_move(const std::vector<pid_t>& were_away);
     // The acceptor is about to shut down.

@@ -127,24 +127,27 @@ void Returns::look_at(HomeProcess& process) {
 
 Result<void> Returns::can_return(const HomeProcess& process, Until until) const {
     GPR_CHECK(home_.homecoming.can_leave(process));
-    if (process.state != HomeProcess::State::split || process.stopped || process.executing ||
-        process.finished || process.group_exit || process.doomed || process.comes_home ||
-        process.forks > 0 || process.shares_memory_with) {
-        return fail("it is doing something else");
+    if (process.finished || process.group_exit || process.doomed) return fail("it ends");
+    if (process.stopped) return fail("it is stopped; continue it first (SIGCONT)");
+    if (process.shares_memory_with) return fail("it has its parent's memory (vfork)");
+    if (process.state != HomeProcess::State::split || process.executing || process.comes_home ||
+        process.forks > 0) {
+        return fail("it is beginning, forking, executing a program or on its way home; try again");
     }
     if (std::ranges::any_of(home_.processes, [&](const auto& entry) {
             return entry.second->shares_memory_with == &process;
         })) {
         return fail("a child has its memory (vfork)");
     }
-    if (!process.listener) return fail("its calls are not reported by a filter of its own");
+    if (!process.listener) return fail("it has no seccomp filter of gpr's that reports its calls");
     const auto main = process.threads.find(process.pid);
     if (main == process.threads.end() || main->second->ends()) {
         return fail("its main thread has ended");
     }
     if (!process.memory_limits.empty()) return fail("it has a limit of memory");
     if (!process.names_told.empty() || home_.acceptor_files.may_be_open()) {
-        return fail("files of the acceptor may be open");
+        return fail(
+            "it may have files, devices or sockets of the acceptor, which cannot leave that");
     }
     for (const auto& [tid, thread] : process.threads) {
         if (!thread->filters.empty()) return fail("it has a seccomp filter of its own");
@@ -152,7 +155,10 @@ Result<void> Returns::can_return(const HomeProcess& process, Until until) const 
     }
     const Mapping* stays = until == Until::needed_again ? memory_that_stays(process) : nullptr;
     if (stays) {
-        return fail(fmt::format("its memory at {:#x} cannot be at rest", stays->range.begin.value));
+        return fail(
+            fmt::format("its memory at {:#x} is shared and may be written, sealed, or a "
+                        "stack that grows, which is impossible at rest",
+                        stays->range.begin.value));
     }
     return {};
 }

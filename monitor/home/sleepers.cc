@@ -60,7 +60,8 @@ bool Sleepers::all_sleep(const HomeProcess& process, NodeId but_at) const {
 // Whoever is awake by now continues there, or comes back, as after any crossing.
 Task<void> Sleepers::follow(pid_t pid, pid_t tid, NodeId to) {
     HomeThread* thread = home_.find_thread(pid, tid);
-    if (!thread || !may_follow(*thread) || !sleeps(*thread->process, tid)) co_return;
+    if (!thread || !thread->process->fragment || !may_follow(*thread)) co_return;
+    if (!sleeps(*thread->process, tid)) co_return;
     co_await home_.crossings.leave_at_call(*thread->process, *thread, to, false);
 }
 

@@ -21,8 +21,8 @@ Result<> FilesLimit::check(pid_t pid) const {
         const std::string number = entry.path().filename();
         if (static_cast<rlim_t>(std::atol(number.c_str())) < most_) continue;
         return fail(fmt::format(
-            "process {} has a descriptor {}, and from {} on they are the acceptor's; allow more "
-            "open files there (ulimit -n)",
+            "process {} has descriptor {}, and numbers from {} on are kept for files of the "
+            "acceptor; close it, or begin with a higher limit of open files (ulimit -n)",
             pid, number, most_));
     }
     return {};
