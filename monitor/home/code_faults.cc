@@ -4,6 +4,7 @@
 #include "monitor/home/crossings.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/home.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/paging/neutral_code.h"
 #include "monitor/tracee/fault_origin.h"
@@ -141,6 +142,7 @@ Task<void> CodeFaults::leave(std::shared_ptr<Fragment> fragment, HomeThread& thr
     if (code ? !stands_at_fetch(context->regs, fragment->space, at) : !in_program(context->regs)) {
         thread.left_at = {};
         home_.pager.faults.serve(*fragment, at, write, static_cast<Tid>(tid));
+        home_.signals.go_on_waiting(thread);
         trace::resume(tid);
         co_return;
     }

@@ -33,6 +33,7 @@ Task<std::optional<ThreadContext>> Stops::stop(HomeThread& thread) {
     const bool in_vdso = !(process.fragment && process.fragment->space.find({context->regs.rip})) &&
                          stands_in_vdso(process.pid, context->regs);
     if (in_stub || in_vdso || has_fault_pending(thread.tid)) {
+        home_.signals.go_on_waiting(thread);
         trace::resume(thread.tid);
         co_return std::nullopt;
     }

@@ -117,10 +117,15 @@ std::optional<nanoseconds> time_of_ring(pid_t pid, const user_regs_struct& regs)
     return time_at(pid, more.ts);
 }
 
-std::optional<nanoseconds> time_of_socket(pid_t pid, int number, int option) {
+// A descriptor of the process.
+Fd file_of(pid_t pid, int number) {
     Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-    if (!process) return std::nullopt;
-    Fd file(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+    if (!process) return {};
+    return Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), number, 0)));
+}
+
+std::optional<nanoseconds> time_of_socket(pid_t pid, int number, int option) {
+    const Fd file = file_of(pid, number);
     timeval time{};
     socklen_t size = sizeof time;
     if (!file) return std::nullopt;
@@ -145,6 +150,17 @@ std::optional<nanoseconds> time_of(pid_t pid, const user_regs_struct& regs, cons
         case Limit::ring: return time_of_ring(pid, regs);
     }
     return std::nullopt;
+}
+
+// Its result at the timeout.
+int result_when_over(pid_t pid, const user_regs_struct& regs, const Wait& wait) {
+    int domain = 0;
+    socklen_t size = sizeof domain;
+    const bool is_unix = wait.number == SYS_connect &&
+                         getsockopt(file_of(pid, static_cast<int>(regs.rdi)).get(), SOL_SOCKET,
+                                    SO_DOMAIN, &domain, &size) == 0 &&
+                         domain == AF_UNIX;
+    return is_unix ? -EAGAIN : wait.over;  // connect(2)
 }
 
 }  // namespace
@@ -192,6 +208,7 @@ std::optional<ResumedWait> ResumedWait::begin(pid_t process, pid_t tid,
     ResumedWait wait;
     wait.regs_ = regs;
     wait.begun_ = begun;
+    wait.over_ = result_when_over(process, regs, *wait_of(regs));
     wait.sleeps_ = sleeps_of(tid);
     if (*time < long_time) wait.ends_ = begun.value_or(Clock::now()) + *time;
     return wait;
@@ -220,7 +237,7 @@ bool ResumedWait::resume(pid_t tid, user_regs_struct regs) {
     }
     bool over = Clock::now() >= ends_;
     if (over) {
-        regs.rax = static_cast<uint64_t>(wait_of(regs)->over);
+        regs.rax = static_cast<uint64_t>(over_);
         regs.orig_rax = ~0UL;
     } else {
         trace::rewind_interrupted_call(regs);

@@ -58,6 +58,7 @@ private:
     user_regs_struct regs_{};  // when it was interrupted
     std::optional<Clock::time_point> begun_;
     Clock::time_point ends_ = Clock::time_point::max();
+    int over_ = 0;         // its result at the deadline
     uint64_t sleeps_ = 0;  // how often the thread had slept when it was resumed
 };
 

@@ -17,6 +17,7 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/timerfd.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 
 #include "guest.h"
@@ -152,6 +153,26 @@ static long by_accept(void) {
     errno = error;
     return result;
 }
+// The queue of the listener has room for one.
+static long by_connect(void) {
+    struct sockaddr_un name = {.sun_family = AF_UNIX};
+    socklen_t length = sizeof name;
+    struct timeval time = {0, LIMIT_MS * 1000};
+    int listener = socket(AF_UNIX, SOCK_STREAM, 0), first = socket(AF_UNIX, SOCK_STREAM, 0);
+    int second = socket(AF_UNIX, SOCK_STREAM, 0);
+    bind(listener, (struct sockaddr*)&name, sizeof name.sun_family);  // gets a name
+    getsockname(listener, (struct sockaddr*)&name, &length);
+    listen(listener, 0);
+    connect(first, (struct sockaddr*)&name, length);
+    setsockopt(second, SOL_SOCKET, SO_SNDTIMEO, &time, sizeof time);
+    long result = connect(second, (struct sockaddr*)&name, length);
+    int error = errno;
+    close(second);
+    close(first);
+    close(listener);
+    errno = error;
+    return result;
+}
 static long by_timer_fd(void) {
     int fd = timerfd_create(CLOCK_MONOTONIC, 0);
     struct itimerspec time = {.it_value = limit};
@@ -218,6 +239,7 @@ static struct {
     {"recvmmsg", by_receive_many},
     {"semtimedop", by_semtimedop},
     {"accept", by_accept},
+    {"connect", by_connect},
     {"timerfd", by_timer_fd},
     {"waitpid", by_child},
     {"sleep", by_pause_of_sleep},
