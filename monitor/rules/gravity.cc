@@ -10,6 +10,7 @@ constexpr unsigned most_prices = 16;
 }  // namespace
 
 void Gravity::forwarded(Duration took) {
+    took = std::max<Duration>(took, std::chrono::microseconds(1));  // never zero: rates are per round trip
     round_trip_ = has_called_ ? std::min(round_trip_, took) : took;
     has_called_ = true;
     // What it waits for there, such as input, would take as long if the thread were there.
@@ -64,13 +65,14 @@ void Gravity::arrived(Clock::time_point now, uint32_t missed) {
     last_ = {};
     if (left_at_ != Clock::time_point{}) {
         const Duration away = now - left_at_;
+        missed = std::min(missed, uint32_t{most_pages});  // a number from the other node
         const Duration waited = std::min(missed * wait_, away);
         shortest_ = std::min(shortest_, away - waited);
         const Duration crossing = std::min(shortest_, most_crossing * round_trip_);
         // Crossings vary, and what exceeds the shortest one is not yet time that the thread ran.
         const Duration ran = std::max(away - waited - 3 * crossing, Duration{});
         last_.cost = crossing + waited;
-        last_.taken = taken_anyway + taken_for_each * std::min(missed, uint32_t{most_pages});
+        last_.taken = taken_anyway + taken_for_each * missed;
         last_.worth = Duration(static_cast<int64_t>(rate_ * static_cast<double>(ran.count())));
     }
     left_at_ = {};
