@@ -10,7 +10,8 @@ constexpr unsigned most_prices = 16;
 }  // namespace
 
 void Gravity::forwarded(Duration took) {
-    took = std::max<Duration>(took, std::chrono::microseconds(1));  // never zero: rates are per round trip
+    // Never zero: rates are per round trip.
+    took = std::max<Duration>(took, std::chrono::microseconds(1));
     round_trip_ = has_called_ ? std::min(round_trip_, took) : took;
     has_called_ = true;
     // What it waits for there, such as input, would take as long if the thread were there.
