@@ -3,9 +3,15 @@
 
 #include <linux/types.h>
 
+/* Whose threads get SIGSTOP at the end of a call. */
+enum {
+    gpr_stops_openers = 1,     /* that has opened a file that shows a process */
+    gpr_stops_interrupted = 2, /* that has ended with EINTR, if nothing else stops the thread */
+};
+
 struct gpr_member {
-    __u32 name; /* the process id as the supervisor knows it */
-    __u32 stops_openers;
+    __u32 name;  /* the process id as the supervisor knows it */
+    __u32 stops; /* gpr_stops_openers and so on */
 };
 
 /* The upper half of the addresses of gpr's own code in a program (syscall/park.h). */

@@ -1,6 +1,6 @@
 /* Observes system calls of members that are not stopped: which threads wait for futexes or wake
- * them, and which open a file that shows a process. A member is a process that its supervisor has
- * put into the map `members`. */
+ * them, which open a file that shows a process, and which are interrupted. A member is a process
+ * that its supervisor has put into the map `members`. */
 
 /* The helpers need the types, so these come first. */
 /* clang-format off */
@@ -13,6 +13,8 @@
 /* clang-format on */
 
 #include "bpf/call_layout.h"
+
+#define SIGSTOP 19
 
 char gpr_license[] SEC("license") = "GPL";
 
@@ -29,10 +31,26 @@ struct pid {
     struct upid numbers[];
 } __attribute__((preserve_access_index));
 
+typedef struct {
+    unsigned long sig[1];
+} sigset_t;
+
+struct sigpending {
+    sigset_t signal;
+} __attribute__((preserve_access_index));
+
+struct signal_struct {
+    struct sigpending shared_pending;
+} __attribute__((preserve_access_index));
+
 struct task_struct {
     struct task_struct* group_leader;
     struct pid* thread_pid;
     struct files_struct* files;
+    struct signal_struct* signal;
+    struct sigpending pending;
+    sigset_t blocked;
+    unsigned long jobctl;
 } __attribute__((preserve_access_index));
 
 struct {
@@ -44,6 +62,7 @@ struct {
 
 /* clang-format off */
 #include "bpf/futexes.bpf.h"
+#include "bpf/interruptions.bpf.h"
 #include "bpf/openings.bpf.h"
 /* clang-format on */
 
@@ -68,7 +87,11 @@ int BPF_PROG(call_ends, struct pt_regs* regs, long result) {
     } else if (is_opening(number) && result >= 0) {
         struct task_struct* task = bpf_get_current_task_btf();
         struct gpr_member* member = member_of(task);
-        if (member && member->stops_openers) opening_ends(task, regs, result);
+        if (member && member->stops & gpr_stops_openers) opening_ends(task, regs, result);
+    } else if (result == -EINTR && number >= 0) { /* -1: rt_sigreturn, back in another call */
+        struct task_struct* task = bpf_get_current_task_btf();
+        struct gpr_member* member = member_of(task);
+        if (member && member->stops & gpr_stops_interrupted) interrupted_call_ends(task);
     }
     return 0;
 }

@@ -84,11 +84,13 @@ CallWatch::~CallWatch() {
     bpf_object__close(object_);
 }
 
-Result<> CallWatch::join(pid_t pid, pid_t name, Openers openers) {
+Result<> CallWatch::join(pid_t pid, pid_t name, StopsAtEnd stops) {
     Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
     if (!process) return fail(errno, fmt::format("cannot open process {}", pid));
     int key = process.get();
-    gpr_member member{static_cast<uint32_t>(name), openers == Openers::stop};
+    gpr_member member{static_cast<uint32_t>(name), 0};
+    if (stops.openers) member.stops |= gpr_stops_openers;
+    if (stops.interrupted) member.stops |= gpr_stops_interrupted;
     if (bpf_map_update_elem(members_, &key, &member, BPF_ANY) != 0) {
         return fail(errno, fmt::format("cannot watch the calls of process {}", pid));
     }

@@ -1,7 +1,7 @@
 // Observes system calls that are not stopped: which threads of this node wait for futexes, which
 // wakes may concern another node (docs/decisions/0016-watch-futexes.md), and which threads open
-// files that show a process. The kernel's part is call_watch.bpf.c. While a watch exists, it adds
-// some 60 ns to every system call on this host.
+// files that show a process or are interrupted. The kernel's part is call_watch.bpf.c. While a
+// watch exists, it adds some 60 ns to every system call on this host.
 #pragma once
 
 #include <sys/types.h>
@@ -42,10 +42,16 @@ struct WatchedWake {
     uint32_t bitset = 0;
 };
 
-// Whether a thread that opens mem, maps, smaps, status, stat, statm, wchan, cmdline, environ or
-// children of any process in a /proc gets a SIGSTOP at the end of that call, with si_code
-// SI_KERNEL. Its tracer must handle that signal.
-enum class Openers { go_on, stop };
+// Which threads get a SIGSTOP at the end of a call, with si_code SI_KERNEL. Their tracer must
+// handle that signal.
+struct StopsAtEnd {
+    // Of one that opened mem, maps, smaps, status, stat, statm, wchan, cmdline, environ or children
+    // of any process in a /proc.
+    bool openers = false;
+    // Of one that ended with EINTR, unless another stop comes anyway or a signal of job control is
+    // pending.
+    bool interrupted = false;
+};
 
 // For futexes of processes that joined it reports FUTEX_WAKE and FUTEX_WAKE_BITSET with
 // FUTEX_PRIVATE_FLAG. Other wakes, and requeues, are reported by the supervisor, which stops those
@@ -60,7 +66,7 @@ public:
 
     // Reports wakes of process `pid` under `name`. Call it again after each exec. Threads that are
     // already waiting are counted as long as the watch lives.
-    Result<> join(pid_t pid, pid_t name, Openers openers);
+    Result<> join(pid_t pid, pid_t name, StopsAtEnd stops);
 
     // If it is read after a page was taken away, it includes all threads that may have seen the
     // page's old content.

@@ -4,7 +4,6 @@
 
 #include "stub/layout.h"
 
-#define SIGSTOP 19
 #define SYS_open 2
 #define SYS_creat 85
 #define SYS_openat 257

@@ -159,7 +159,7 @@ Result<RemoteThread*> Starts::adopt(RemoteProcess& process, EmptyProcess& empty,
     process.fragment = std::make_shared<Fragment>(worker_.loop, process.pid, process.host_pid,
                                                   std::move(*memory), std::move(mailbox));
     Fragment& fragment = *process.fragment;
-    auto joined = worker_.futexes.news().join(process.host_pid, process.pid, Openers::go_on);
+    auto joined = worker_.futexes.news().join(process.host_pid, process.pid, StopsAtEnd{});
     if (!joined) return tl::make_unexpected(joined.error());
     auto leader = adopt_leader(process);
     if (!leader) return tl::make_unexpected(leader.error());

@@ -27,6 +27,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/home/stub_entry.h"
 #include "monitor/home/tracing.h"
@@ -126,6 +127,7 @@ void Births::add_born(HomeThread& parent, pid_t tid, int event) {
         begin_process(parent, first, plan, shares);
         home_.debugging.on_child(parent, tid, shares);
     }
+    if (!helper) home_.signals.silent_interruptions().on_birth(parents, in_same_process);
 }
 
 void Births::add_to_process(HomeThread& parent, pid_t tid, bool helper) {
@@ -189,7 +191,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
 void Births::join_owner(const HomeProcess& child) {
     const HomeProcess* owner = home_.vfork_children.owner_of_memory(child);
     if (!owner || !home_.futexes.news().watched()) return;
-    auto joined = home_.futexes.news().join(child.pid, owner->pid, Openers::go_on);
+    auto joined = home_.futexes.news().join(child.pid, owner->pid, StopsAtEnd{});
     if (!joined) spdlog::warn("{}", joined.error().message());
 }
 

@@ -17,6 +17,7 @@
 #include "monitor/home/resting.h"
 #include "monitor/home/returns.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/statistics.h"
 #include "monitor/tracee/call_stops.h"
 
@@ -146,6 +147,8 @@ Task<Result<void>> Detachment::detach_all() {
 // All of them, or none.
 Task<Result<void>> Detachment::detach_those_here() {
     is_under_way_ = true;
+    home_.signals.silent_interruptions().stop();
+    for (const auto& [pid, process] : home_.processes) process->watches_interruptions = false;
     co_await split_children();
     for (const auto& [pid, process] : home_.processes) {
         auto possible = home_.homecoming.can_leave(*process);
@@ -265,8 +268,9 @@ Task<Result<void>> Detachment::gather(HomeProcess& process) {
     if (possible) possible = goes_on(process);
     if (!possible) co_return possible;
     process.comes_home = true;
-    // Opening a file of /proc is no longer intercepted.
-    auto watched = home_.futexes.news().join(pid, pid, Openers::go_on);
+    // Nothing stops its threads at the end of a call any more.
+    auto watched = home_.futexes.news().join(pid, pid, StopsAtEnd{});
+    process.watches_interruptions = false;
     if (!watched) spdlog::warn("{}", watched.error().message());
     auto home = co_await home_.homecoming.bring_threads(process);
     if (home_.find_process(pid) != &process) co_return Result<void>{};

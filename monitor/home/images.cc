@@ -123,6 +123,7 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     process.fault_actions.clear();
     process.one_shot_actions.clear();
     process.executing = false;
+    process.has_had_children = process.watches_interruptions = false;
     process.rest.reset();
     process.has_rested = false;
     process.stay.reset();
@@ -355,8 +356,10 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     }
     process.started_remotely = true;
     home_.kept_calls.note_known(process.pid);
-    auto joined = home_.futexes.news().join(process.pid, process.pid, Openers::stop);
+    auto joined = home_.futexes.news().join(process.pid, process.pid,
+                                            StopsAtEnd{.openers = true, .interrupted = true});
     if (!joined) co_return joined;
+    process.watches_interruptions = home_.futexes.news().watched();
     home_.acceptors.each([&](RemoteNode& node) {
         start.setFdBase(node.fd_base);
         start.setFdLast(node.fd_last);

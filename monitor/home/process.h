@@ -324,6 +324,8 @@ struct HomeProcess {
     std::map<int, rlimit> memory_limits;  // by resource, as the program has set them
     FilesLimit files_limit;               // as it was before the session
     bool started_remotely = false;
+    bool has_had_children = false;       // since its exec
+    bool watches_interruptions = false;  // silent_interruptions.h
     // fd_names.h: the names that acceptors know, by number; and the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;

@@ -123,6 +123,8 @@ bool Signals::drops(HomeThread& thread, int signal) {
     if (signal == SIGCHLD && tells_of_helper(home_.orphaned_helpers, thread.tid)) {
         restart_what_has_not_begun(thread);
         go_on_waiting(thread);
+    } else if (SilentInterruptions::has_sent(thread, signal)) {
+        go_on_waiting(thread);
     } else if (!(signal == SIGSTOP && thread.helper) &&  // a helper blocks all others
                thread.process->dumped_for == 0) {
         return false;

@@ -9,6 +9,7 @@
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/home/silent_interruptions.h"
 #include "monitor/tracee/notifier.h"
 #include "syscall/table.h"
 
@@ -16,7 +17,9 @@ namespace gpr::home {
 
 class Signals {
 public:
-    explicit Signals(Home& home) : home_(home) {}
+    explicit Signals(Home& home) : home_(home), silent_interruptions_(home) {}
+
+    [[nodiscard]] SilentInterruptions& silent_interruptions() { return silent_interruptions_; }
 
     static void stop_after_all(const HomeThread& thread);
     void on_signal(HomeThread& thread, int signal);
@@ -46,6 +49,7 @@ private:
     };
 
     Home& home_;
+    SilentInterruptions silent_interruptions_;
     std::unordered_map<pid_t, Reported> reported_;  // the last one, by tid
 };
 

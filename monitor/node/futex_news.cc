@@ -29,9 +29,9 @@ void FutexNews::stop() {
     watch_.reset();
 }
 
-Result<> FutexNews::join(pid_t pid, pid_t name, Openers openers) {
+Result<> FutexNews::join(pid_t pid, pid_t name, StopsAtEnd stops) {
     if (!watch_) return {};
-    return watch_->join(pid, name, openers);
+    return watch_->join(pid, name, stops);
 }
 
 bool FutexNews::tells(uint32_t number, const uint64_t (&args)[6]) {

@@ -33,7 +33,7 @@ public:
     void stop();  // there is nobody to tell any more
     [[nodiscard]] bool watched() const { return watch_ != nullptr; }
     // pid: as this node's kernel sees it; name: as the session does.
-    Result<> join(pid_t pid, pid_t name, Openers openers);
+    Result<> join(pid_t pid, pid_t name, StopsAtEnd stops);
     // Whether the watch reports what this call wakes. If it does not, and the call may move waiters
     // to another word, records that word.
     [[nodiscard]] bool tells(uint32_t number, const uint64_t (&args)[6]);

@@ -7,6 +7,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -16,7 +17,9 @@
 #include <chrono>
 #include <climits>
 #include <csignal>
+#include <fstream>
 #include <map>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -137,7 +140,7 @@ TEST_CASE("a waiter is counted while it waits, however it is interrupted, and un
         while (*words.at(3) == 0) futex(words.at(3), FUTEX_WAIT, 0, &long_time);
         futex(words.at(5), FUTEX_WAIT_BITSET, 0, nullptr, nullptr, 1);
     });
-    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
+    REQUIRE(watch->join(child.pid(), name, {}));
     CHECK(watch->waiting() == WaiterSummary{});
     child.start();
     auto waits_at = [&](size_t index) {
@@ -171,7 +174,7 @@ TEST_CASE("private wakes are told where the other node may have waiters, and now
         futex(words.at(20), FUTEX_WAKE_BITSET_PRIVATE, INT_MAX, nullptr, nullptr, 0x50);
         futex(words.at(20), FUTEX_WAKE, 1);  // is stopped, and told by whoever stops it
     });
-    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
+    REQUIRE(watch->join(child.pid(), name, {}));
     WaiterSummary elsewhere;
     for (size_t index : {4, 7, 20}) {
         uint32_t bit = gpr_waiter_bit(address_of(words.at(index)));
@@ -234,7 +237,7 @@ TEST_CASE("threads of a process that joins late are counted for ever") {
         return found;
     };
     REQUIRE(comes_true(sleeps));
-    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
+    REQUIRE(watch->join(child.pid(), name, {}));
     CHECK(watch->waiting().may_wait(address_of(words.at(9))));
     *words.at(9) = 1;
     futex(words.at(9), FUTEX_WAKE, 1);
@@ -256,7 +259,7 @@ TEST_CASE("no wake is lost when nobody fetches them") {
             for (size_t i = 0; i < count; i++) futex(word(i), FUTEX_WAKE_PRIVATE, 1);
         }
     });
-    REQUIRE(watch->join(child.pid(), name, Openers::go_on));
+    REQUIRE(watch->join(child.pid(), name, {}));
     child.start();
     CHECK(child.wait() == 0);
     std::map<uint64_t, uint64_t> told;
@@ -291,7 +294,7 @@ TEST_CASE("who opens a file that shows a process is stopped behind it, and nobod
         }
     };
     Child watched(open_all);
-    REQUIRE(watch->join(watched.pid(), name, Openers::stop));
+    REQUIRE(watch->join(watched.pid(), name, {.openers = true}));
     watched.start();
     for (uint32_t i = 0; i < shows.size(); i++) {
         CAPTURE(shows[i]);
@@ -305,8 +308,60 @@ TEST_CASE("who opens a file that shows a process is stopped behind it, and nobod
     CHECK(watched.wait() == 0);
     CHECK(*words.at(2) == shows.size());
     Child unwatched(open_all);
-    REQUIRE(watch->join(unwatched.pid(), name, Openers::go_on));
+    REQUIRE(watch->join(unwatched.pid(), name, {}));
     unwatched.start();
     CHECK(unwatched.wait() == 0);
     CHECK(*words.at(2) == 2 * shows.size());
+}
+
+TEST_CASE("who is interrupted is stopped, unless a stop comes anyway") {
+    auto watch = load();
+    if (!watch) return;
+    Words words;
+    auto wait_in_vain = [&] {
+        struct sigaction action {};
+        action.sa_handler = [](int) {};
+        sigaction(SIGUSR1, &action, nullptr);
+        sigaction(SIGCONT, &action, nullptr);
+        int epoll = epoll_create1(0);
+        epoll_event event{};
+        for (;;) {
+            ++*words.at(2);
+            epoll_wait(epoll, &event, 1, -1);
+        }
+    };
+    Child child(wait_in_vain);
+    auto waits_again = [&](uint32_t times) {
+        auto in_call = [&] {
+            std::ifstream in("/proc/" + std::to_string(child.pid()) + "/syscall");
+            long number = 0;
+            return in >> number && number == SYS_epoll_wait;
+        };
+        return comes_true([&] { return *words.at(2) == times && in_call(); });
+    };
+    REQUIRE(watch->join(child.pid(), name, {.interrupted = true}));
+    child.start();
+    REQUIRE(waits_again(1));
+
+    // A thread stops for its own signal if it is traced.
+    syscall(SYS_tgkill, child.pid(), child.pid(), SIGUSR1);
+    CHECK(waits_again(2));
+    kill(child.pid(), SIGCONT);
+    CHECK(waits_again(3));
+    int status = 0;
+    CHECK(waitpid(child.pid(), &status, WUNTRACED | WNOHANG) == 0);
+
+    // A signal for the process may be taken by another thread.
+    kill(child.pid(), SIGUSR1);
+    REQUIRE(waitpid(child.pid(), &status, WUNTRACED) == child.pid());
+    REQUIRE(WIFSTOPPED(status));
+    CHECK(WSTOPSIG(status) == SIGSTOP);
+    CHECK(*words.at(2) == 3);  // the call has not returned
+    kill(child.pid(), SIGCONT);
+    CHECK(waits_again(4));
+
+    REQUIRE(watch->join(child.pid(), name, {}));
+    kill(child.pid(), SIGUSR1);
+    CHECK(waits_again(5));
+    CHECK(waitpid(child.pid(), &status, WUNTRACED | WNOHANG) == 0);
 }

@@ -1,0 +1,47 @@
+#include "monitor/home/silent_interruptions.h"
+
+#include <sys/user.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "base/log.h"
+#include "monitor/home/futexes.h"
+#include "monitor/home/home.h"
+#include "monitor/tracee/ptrace.h"
+
+namespace gpr::home {
+
+void SilentInterruptions::on_birth(HomeProcess& parent, bool in_same_process) {
+    parent.has_had_children = parent.has_had_children || !in_same_process;
+    if (parent.watches_interruptions || !parent.has_had_children || refused_) return;
+    auto is_of_program = [](const auto& entry) { return !entry.second->helper; };
+    if (std::ranges::count_if(parent.threads, is_of_program) < 2) return;
+    parent.watches_interruptions = true;
+    auto watched = watch(parent.pid);
+    if (watched) return;
+    refused_ = true;
+    spdlog::info("signals that are ignored may interrupt calls: {}", watched.error().message());
+}
+
+Result<> SilentInterruptions::watch(pid_t pid) {
+    if (home_.futexes.news().watched()) {
+        return home_.futexes.news().join(pid, pid, StopsAtEnd{.interrupted = true});
+    }
+    if (!home_.options.bpf) return fail(EPERM, "BPF is not to be used");
+    if (!watch_) {
+        GPR_TRY(watch_, CallWatch::load());
+        watch_->set_elsewhere(WaiterSummary{});  // it is not to report wakes
+    }
+    return watch_->join(pid, pid, StopsAtEnd{.interrupted = true});
+}
+
+bool SilentInterruptions::has_sent(const HomeThread& thread, int signal) {
+    if (signal != SIGSTOP) return false;
+    auto info = trace::signal_info(thread.tid);
+    auto regs = trace::registers(thread.tid);
+    return info && info->si_code == SI_KERNEL && regs && static_cast<int64_t>(regs->rax) < 0;
+}
+
+}  // namespace gpr::home
