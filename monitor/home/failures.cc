@@ -140,6 +140,7 @@ void Failures::press(HomeThread& thread) {
 void Failures::on_doomed_stop(HomeThread& thread, WaitStatus status) {
     switch (status.kind) {
         case WaitStatus::Kind::signal_stop:
+        case WaitStatus::Kind::call_end:
         case WaitStatus::Kind::group_stop:
         case WaitStatus::Kind::trap_stop: exit_here(thread); return;
         case WaitStatus::Kind::event:

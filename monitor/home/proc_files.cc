@@ -208,12 +208,10 @@ Task<void> ProcFiles::open_call(HomeProcess& process, HomeThread& thread, Notifi
     co_await home_.stops.go_on(thread, *context);
 }
 
-// Whether a CallWatch has stopped the thread because it has opened a file that may show the
-// process.
+// Of a thread that a CallWatch has stopped: whether it has opened a file that may show the process.
 bool ProcFiles::has_opened(const HomeThread& thread) {
-    auto info = trace::signal_info(thread.tid);
     auto regs = trace::registers(thread.tid);
-    if (!info || info->si_code != SI_KERNEL || !regs) return false;
+    if (!regs) return false;
     const Row* row = find_row(static_cast<uint32_t>(regs->orig_rax));
     return row && row->opens_by_name() && static_cast<int64_t>(regs->rax) >= 0;
 }

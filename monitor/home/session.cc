@@ -252,12 +252,9 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
             events_->note_signal(thread, status.value);
             home_->signals.on_signal(thread, status.value);
             return;
+        case WaitStatus::Kind::call_end: home_->signals.on_call_end(thread); return;
         case WaitStatus::Kind::event: on_event(thread, status.value); return;
-        case WaitStatus::Kind::group_stop:
-            home_->signals.stop_remotely(*thread.process, true);
-            let_wait_end(tid);
-            trace::stay_stopped(tid);
-            return;
+        case WaitStatus::Kind::group_stop: home_->signals.on_group_stop(thread); return;
         case WaitStatus::Kind::trap_stop:  // our interrupt, or the end of a group-stop
             home_->signals.stop_remotely(*thread.process, false);
             home_->debugging.equip(thread);

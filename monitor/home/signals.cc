@@ -123,8 +123,6 @@ bool Signals::drops(HomeThread& thread, int signal) {
     if (signal == SIGCHLD && tells_of_helper(home_.orphaned_helpers, thread.tid)) {
         restart_what_has_not_begun(thread);
         go_on_waiting(thread);
-    } else if (SilentInterruptions::has_sent(thread, signal)) {
-        go_on_waiting(thread);
     } else if (!(signal == SIGSTOP && thread.helper) &&  // a helper blocks all others
                thread.process->dumped_for == 0) {
         return false;
@@ -183,10 +181,6 @@ void Signals::on_signal(HomeThread& thread, int signal) {
                   !thread.remote()                           ? "here"
                   : thread.is_in(HomeThread::Business::call) ? "there, in a call"
                                                              : "there");
-    if (signal == SIGSTOP && ProcFiles::has_opened(thread)) {
-        spawn(home_.proc_files.show_opened(thread));
-        return;
-    }
     if (!thread.remote()) restart_what_has_not_begun(thread);
     if (!thread.remote() && thread.process->caught_signals & bit_of(signal)) {
         interrupt_suspended(thread.tid, thread.suspended);
@@ -247,6 +241,21 @@ void Signals::pass_on(HomeThread& thread, int signal) {
     bool too_early = thread.is_in(HomeThread::Business::call) && thread.repeatable && regs;
     if (too_early && !thread.stub->has_begun(regs->rip)) thread.stub->take_back(thread.tid, *regs);
     home_.passed_signals.pass_on(thread, *info);
+    trace::resume(thread.tid);
+}
+
+void Signals::on_group_stop(HomeThread& thread) {
+    stop_remotely(*thread.process, true);
+    let_wait_end(thread.tid);
+    trace::stay_stopped(thread.tid);
+}
+
+void Signals::on_call_end(HomeThread& thread) {
+    if (ProcFiles::has_opened(thread)) {
+        spawn(home_.proc_files.show_opened(thread));
+        return;
+    }
+    go_on_waiting(thread);
     trace::resume(thread.tid);
 }
 

@@ -23,6 +23,9 @@ public:
 
     static void stop_after_all(const HomeThread& thread);
     void on_signal(HomeThread& thread, int signal);
+    void on_group_stop(HomeThread& thread);
+    // A watch has stopped the thread at the end of a call.
+    void on_call_end(HomeThread& thread);
     void go_on_waiting(HomeThread& thread, int signal = 0);
     void stop_remotely(HomeProcess& process, bool stopped);
     Task<void> die_of(HomeThread& thread, int signal);

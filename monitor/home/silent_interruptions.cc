@@ -1,15 +1,11 @@
 #include "monitor/home/silent_interruptions.h"
 
-#include <sys/user.h>
-
 #include <algorithm>
 #include <cerrno>
-#include <csignal>
 
 #include "base/log.h"
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
-#include "monitor/tracee/ptrace.h"
 
 namespace gpr::home {
 
@@ -35,13 +31,6 @@ Result<> SilentInterruptions::watch(pid_t pid) {
         watch_->set_elsewhere(WaiterSummary{});  // it is not to report wakes
     }
     return watch_->join(pid, pid, StopsAtEnd{.interrupted = true});
-}
-
-bool SilentInterruptions::has_sent(const HomeThread& thread, int signal) {
-    if (signal != SIGSTOP) return false;
-    auto info = trace::signal_info(thread.tid);
-    auto regs = trace::registers(thread.tid);
-    return info && info->si_code == SI_KERNEL && regs && static_cast<int64_t>(regs->rax) < 0;
 }
 
 }  // namespace gpr::home

@@ -20,8 +20,6 @@ public:
 
     // A process has got a child or another thread.
     void on_birth(HomeProcess& parent, bool in_same_process);
-    // Whether the watch has sent this signal because the thread's call was interrupted.
-    [[nodiscard]] static bool has_sent(const HomeThread& thread, int signal);
     // No thread is stopped any more by the watch of processes that are not split.
     void stop() { watch_.reset(); }
 

@@ -160,10 +160,19 @@ Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point u
             std::this_thread::sleep_for(between_looks);
             continue;
         }
-        const WaitStatus stop = WaitStatus::decode(status);
-        if (got < 0 || stop.ended()) {
+        if (got < 0) {
             thread.tid = 0;
             return {};
+        }
+        const WaitStatus stop = WaitStatus::of(thread.tid, status);
+        if (stop.ended()) {
+            thread.tid = 0;
+            return {};
+        }
+        if (stop.kind == WaitStatus::Kind::call_end) {
+            trace::resume(thread.tid);
+            trace::interrupt(thread.tid);
+            continue;
         }
         if (stop.kind == WaitStatus::Kind::signal_stop) {  // a signal was delivered before our stop
             trace::resume(thread.tid, stop.value);
@@ -234,7 +243,7 @@ Result<WaitStatus> Infection::await_step(pid_t tid) {
         if (got == 0 && listener_) let_call_run(listener_.get());
         if (got == 0 && !listener_) std::this_thread::sleep_for(between_steps);
         if (got == 0) continue;
-        const WaitStatus stop = WaitStatus::decode(status);
+        const WaitStatus stop = WaitStatus::of(got, status);
         if (got == tid && !is_end(stop)) return stop;
         if (got == tid) ends_.push_back({tid, stop});
         ended_ = true;

@@ -35,6 +35,15 @@ WaitStatus WaitStatus::decode(int raw) {
     return {Kind::signal_stop, signal};
 }
 
+WaitStatus WaitStatus::of(pid_t tid, int raw) {
+    WaitStatus status = decode(raw);
+    if (status.kind != Kind::signal_stop || status.value != SIGSTOP) return status;
+    // Nothing else in the kernel sends one to who is traced by PTRACE_SEIZE.
+    auto info = trace::signal_info(tid);
+    if (info && info->si_code == SI_KERNEL) status.kind = Kind::call_end;
+    return status;
+}
+
 Result<std::unique_ptr<Waits>> Waits::create(Loop& loop) {
     std::unique_ptr<Waits> waits(new Waits(loop));
     sigset_t set;
@@ -60,7 +69,7 @@ void Waits::poll() {
             // A newborn whose parent was killed before it could report the birth: let it die.
             bool dies = WIFSTOPPED(status) && status >> 16 == PTRACE_EVENT_EXIT;
             if (dies) ptrace(PTRACE_CONT, tid, nullptr, 0L);
-            const WaitStatus known = WaitStatus::decode(status);
+            const WaitStatus known = WaitStatus::of(tid, status);
             const bool by_signal = known.kind == WaitStatus::Kind::signal_stop;
             if (trace::detach_late(tid, known.ended(), by_signal ? known.value : 0)) continue;
             early_[tid] = status;
@@ -69,7 +78,7 @@ void Waits::poll() {
             continue;
         }
         auto handler = it->second;
-        deliver(tid, *handler, WaitStatus::decode(status));
+        deliver(tid, *handler, WaitStatus::of(tid, status));
     }
     if (tid < 0 && errno == ECHILD && !handlers_.empty()) {
         loop_.after(second_look, [this] { report_vanished(); });
@@ -99,7 +108,7 @@ void Waits::look_for_stop(pid_t tid) {
     int rc = waitid(P_PID, static_cast<id_t>(tid), &info, WSTOPPED | WNOHANG | __WALL);
     if (rc != 0 || info.si_pid != tid) return;
     auto handler = it->second;
-    deliver(tid, *handler, WaitStatus::decode(info.si_status << 8 | 0x7f));
+    deliver(tid, *handler, WaitStatus::of(tid, info.si_status << 8 | 0x7f));
 }
 
 void Waits::deliver(pid_t tid, Handler& handler, WaitStatus status) {
@@ -113,7 +122,7 @@ void Waits::deliver_later(pid_t tid, int raw) {
         auto it = handlers_.find(tid);
         if (it == handlers_.end()) return;
         auto handler = it->second;
-        deliver(tid, *handler, WaitStatus::decode(raw));
+        deliver(tid, *handler, WaitStatus::of(tid, raw));
     });
 }
 
@@ -124,7 +133,7 @@ void Waits::set_handler(pid_t tid, Handler handler) {
     int status = it->second;
     early_.erase(it);
     auto its = handlers_[tid];
-    deliver(tid, *its, WaitStatus::decode(status));
+    deliver(tid, *its, WaitStatus::of(tid, status));
 }
 
 void Waits::remove_handler(pid_t tid) { handlers_.erase(tid); }

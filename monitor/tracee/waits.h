@@ -19,6 +19,7 @@ struct WaitStatus {
         exited,       // value: exit code
         killed,       // value: signal
         signal_stop,  // signal-delivery-stop; value: signal
+        call_end,     // likewise, but SIGSTOP by a CallWatch, which is not to be delivered
         event,        // value: PTRACE_EVENT_*
         group_stop,   // PTRACE_EVENT_STOP with a stopping signal; value: that signal
         trap_stop,    // PTRACE_EVENT_STOP by PTRACE_INTERRUPT or at birth
@@ -27,7 +28,8 @@ struct WaitStatus {
     Kind kind;
     int value = 0;
 
-    static WaitStatus decode(int raw);
+    static WaitStatus decode(int raw);         // takes a call_end for a signal_stop
+    static WaitStatus of(pid_t tid, int raw);  // of our tracee
     [[nodiscard]] bool ended() const { return kind == Kind::exited || kind == Kind::killed; }
 };
 
