@@ -53,7 +53,7 @@ constexpr Stop stops[] = {
     {SYS_mmap, asked, 3, MAP_SHARED, MAP_SHARED},
     {SYS_mmap, always, 3, MAP_HUGETLB, MAP_HUGETLB},
     {SYS_shmat, always},
-    {SYS_pkey_alloc, always},
+    {SYS_pkey_alloc, asked},  // to say that there is no key
     {SYS_mlock, always},
     {SYS_mlock2, always},
     {SYS_mlockall, always},

@@ -19,6 +19,7 @@
 #include "monitor/home/namespaces.h"
 #include "monitor/home/proc_files.h"
 #include "monitor/home/resting.h"
+#include "monitor/home/resting_calls.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/fault_origin.h"
@@ -63,7 +64,7 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // or one that shares its descriptors; become a subreaper, to which helpers would be reparented; see
 // more of a file of which it has a copy; have memory that grows.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
-    if (process.rest) return home_.resting.must_split_for(process, n);
+    if (process.rest) return cannot_rest_with(home_, process, n);
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
     if (home_.detachment.is_under_way()) return false;
     if (home_.acceptor_files.owner_of(n)) {

@@ -101,13 +101,16 @@ Task<void> ContendedMemory::look_for_external_sharers() {
         file.looked = true;
     }
     all_looked_for_ = true;
-    auto is_ours = [this](pid_t pid) {
-        if (const HomeProcess* process = home_.find_process(pid)) return !process->runs_apart();
+    using Whose = ExternalSharers::Whose;
+    auto whose = [this](pid_t pid) {
+        if (pid == getpid()) return Whose::sessions;
+        const HomeProcess* process = home_.find_process(pid);
         auto thread = home_.threads.find(pid);
-        return pid == getpid() ||
-               (thread != home_.threads.end() && !thread->second->process->runs_apart());
+        if (!process && thread != home_.threads.end()) process = thread->second->process;
+        if (!process) return Whose::unknown;
+        return process->runs_apart() ? Whose::others : Whose::sessions;
     };
-    auto found = co_await external_sharers_->look(std::move(names), is_ours);
+    auto found = co_await external_sharers_->look(std::move(names), whose);
     for (size_t i = 0; found && i < objects.size(); i++) {
         auto file = home_.shared_memory.files().find(objects[i]);
         if (file == home_.shared_memory.files().end()) continue;

@@ -90,9 +90,9 @@ public:
         }
     }
 
-    void look_at(pid_t pid) {
+    void look_at(pid_t pid, bool known) {
         const pid_t tracer = tracer_of(pid);
-        if (tracer == getpid()) return;
+        if (tracer == getpid() && !known) return;
         found_.clear();
         look_at_memory(pid);
         if (tracer == 0 || !is_worker(tracer)) look_at_descriptors(pid);
@@ -270,7 +270,7 @@ ExternalSharers::News ExternalSharers::take_news() {
 }
 
 Task<std::optional<std::vector<OutsideUse>>> ExternalSharers::look(
-    std::vector<FileNames> files, std::function<bool(pid_t)> is_ours) {
+    std::vector<FileNames> files, std::function<Whose(pid_t)> whose) {
     uint64_t number = ++looks_;
     looking_++;
     Clock::duration worked{};
@@ -280,7 +280,8 @@ Task<std::optional<std::vector<OutsideUse>>> ExternalSharers::look(
     while (dirent* entry = proc ? readdir(proc.get()) : nullptr) {
         if (!is_number(entry->d_name)) continue;
         pid_t pid = std::atoi(entry->d_name);
-        if (!is_ours(pid)) search.look_at(pid);
+        const Whose its = whose(pid);
+        if (its != Whose::sessions) search.look_at(pid, its == Whose::others);
         auto spent = Clock::now() - begin;
         if (spent < look_at_once) continue;
         worked += spent;

@@ -86,11 +86,13 @@ public:
     };
     News take_news();
 
-    // Searches /proc. Returns for each file its uses by processes that are neither `is_ours` nor
-    // traced by us; processes whose /proc we may not read are not seen. Other work proceeds
-    // meanwhile. nullopt if a search that began later has ended before.
+    // Of a process; an unknown one belongs to the session if we trace it: it has just been born.
+    enum class Whose : uint8_t { sessions, others, unknown };
+    // Searches /proc. Returns for each file its uses by processes of others; those whose /proc we
+    // may not read are not seen. Other work proceeds meanwhile. nullopt if a search that began
+    // later has ended before.
     Task<std::optional<std::vector<OutsideUse>>> look(std::vector<FileNames> files,
-                                                      std::function<bool(pid_t)> is_ours);
+                                                      std::function<Whose(pid_t)> whose);
     // Whether a search that can wait may be made now. If not, because one is under way or has just
     // ended, there will be news when it may.
     bool may_look();

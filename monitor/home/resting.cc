@@ -1,8 +1,5 @@
 #include "monitor/home/resting.h"
 
-#include <linux/sched.h>
-#include <sched.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/syscall.h>
@@ -12,18 +9,16 @@
 #include <fstream>
 
 #include "base/log.h"
-#include "monitor/home/acceptor_files.h"
 #include "monitor/home/adoption.h"
 #include "monitor/home/crossings.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
-#include "monitor/home/fd_names.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
-#include "monitor/home/memory_limit.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/remote_usage.h"
+#include "monitor/home/resting_calls.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/exit_hold.h"
@@ -31,9 +26,7 @@
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
-#include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/vdso_place.h"
-#include "syscall/call_choice.h"
 #include "syscall/resting_filter.h"
 #include "syscall/table.h"
 
@@ -69,23 +62,6 @@ uint64_t transfers_of(pid_t pid) {
         if (name == "syscr:" || name == "syscw:") count += number;
     }
     return count;
-}
-
-// Whether mmap makes shared memory that may be written, now or after mprotect.
-bool may_write_shared(pid_t pid, const Notification& n) {
-    const bool shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
-    if (!shared || (n.args[2] & PROT_WRITE) || (n.args[3] & MAP_ANONYMOUS)) return shared;
-    const int flags = descriptor_flags(pid, static_cast<int>(n.args[4]));
-    return (flags & O_ACCMODE) != O_RDONLY;
-}
-
-bool shares_more_than_threads(pid_t pid, const Notification& n) {
-    uint64_t flags = 0;
-    auto memory = RemoteMemory::open(pid);
-    if (!memory || !memory->read_exact({n.args[0]}, &flags, sizeof flags)) return false;
-    if (flags & CLONE_UNTRACED) return true;
-    if (flags & CLONE_THREAD) return false;
-    return (flags & CLONE_FILES) || (flags & (CLONE_VM | CLONE_VFORK)) == CLONE_VM;
 }
 
 Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
@@ -224,28 +200,6 @@ bool Resting::has_computed_enough(const HomeProcess& process) const {
     return cost <= most_cost * static_cast<double>(process.rest->computed_ns);
 }
 
-bool Resting::must_split_for(const HomeProcess& process, const Notification& n) const {
-    if (!process.rest || process.rest->settles || !process.can_be_split() ||
-        !home_.acceptors.reachable()) {
-        return false;
-    }
-    if (home_.detachment.is_under_way()) return false;
-    if (ends_rest(n.number, n.args) || installs_filter(n.number, n.args)) return true;
-    if (home_.acceptor_files.owner_of(n) || home_.fd_names.concerns(process, n.number, n.args) ||
-        home_.acceptor_files.may_use_acceptors_file(process, n)) {
-        return true;
-    }
-    if (memory_call_of(n.number) == MemoryCall::map) return may_write_shared(process.pid, n);
-    if (details_of(n.number).limit.resource >= 0) return must_widen(process, n.number, n.args);
-    switch (handlers_of(n.number).here) {
-        case AtHome::fork:
-            return n.number == SYS_clone3 && shares_more_than_threads(process.pid, n);
-        case AtHome::children:
-            return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
-        default: return false;
-    }
-}
-
 void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
     HomeProcess& process = *thread.process;
     const Notification n = call_of(thread, regs);
@@ -253,9 +207,13 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
         regs.rax = static_cast<uint64_t>(Filters::seccomp_mode(thread));
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
-    } else if (must_split_for(process, n)) {
+    } else if (cannot_rest_with(home_, process, n)) {
         trace::take_call_back(thread.tid, regs);
         spawn(split(process.pid, "calls " + name_of_call(n.number)));
+    } else if (handlers_of(n.number).here == AtHome::no_key) {
+        regs.rax = static_cast<uint64_t>(-ENOSPC);
+        regs.orig_rax = ~0UL;
+        trace::set_registers(thread.tid, regs);
     } else if (usage_.takes_stopped(thread, n)) {
         return;
     }

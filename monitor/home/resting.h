@@ -42,8 +42,6 @@ public:
     void follow(const HomeThread& thread, WaitStatus status);
     // A program begins, or the child of one that rests.
     void begin(HomeProcess& process);
-    // Whether a process that rests is about to make a call that only a split process can make.
-    [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
     // A thread that the filter has stopped before a call.
     void on_call(HomeThread& thread, user_regs_struct regs);
     // A call that its filter reports. False if nothing is done about it.

@@ -79,8 +79,11 @@ struct Fixture {
     }
     Task<void> look(const Memory& memory, std::optional<std::vector<OutsideUse>>& found) {
         std::vector<FileNames> files(1, memory.names);
-        auto is_ours = [](pid_t pid) { return pid == getpid(); };
-        found = co_await external_sharers.look(std::move(files), is_ours);
+        auto whose = [](pid_t pid) {
+            using enum ExternalSharers::Whose;
+            return pid == getpid() ? sessions : unknown;
+        };
+        found = co_await external_sharers.look(std::move(files), whose);
         loop->post([this] { loop->stop(); });
     }
     std::unique_ptr<Loop> loop;
@@ -169,11 +172,12 @@ TEST_CASE_FIXTURE(Fixture,
     // The first has a process to look at that the second calls ours.
     auto tells = [&](bool all, std::optional<std::vector<OutsideUse>>& found) -> Task<void> {
         std::vector<FileNames> files(1, memory.names);
-        auto is_ours = [&, all](pid_t) {
+        auto whose = [&, all](pid_t) {
+            using enum ExternalSharers::Whose;
             if (all && !std::exchange(asked, true)) usleep(1000);  // so that others go on
-            return !all;
+            return all ? unknown : sessions;
         };
-        found = co_await external_sharers.look(std::move(files), is_ours);
+        found = co_await external_sharers.look(std::move(files), whose);
         if (++done == 2) loop->post([this] { loop->stop(); });
     };
     CHECK(external_sharers.may_look());
