@@ -103,6 +103,9 @@ int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
 
 Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
     std::unique_ptr<TlsStream> stream(new TlsStream(std::move(socket)));
+    // Lists of all old ciphers and digests by name, which take longer to make than all the rest
+    // here.
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS, nullptr);
     bool server = side == Side::server;
     stream->context_.reset(SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()));
     SSL_CTX* context = stream->context_.get();
