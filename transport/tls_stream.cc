@@ -40,6 +40,12 @@ SSL_SESSION* session_from(SSL* ssl, const Token& token) {
     return nullptr;
 }
 
+// Without lists of all old ciphers and digests by name, which take longer to make than all the
+// rest.
+void begin_openssl() {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS, nullptr);
+}
+
 }  // namespace
 
 int TlsStream::bio_write(BIO* bio, const char* data, size_t size, size_t* written) {
@@ -99,6 +105,15 @@ int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
     if (!self->token_ && RAND_bytes(nobody.secret.data(), nobody.secret.size()) != 1) return 0;
     *session = session_from(ssl, self->token_ ? *self->token_ : nobody);
     return 1;
+}
+
+void TlsStream::prepare() {
+    begin_openssl();
+    SSL_CTX* context = SSL_CTX_new(TLS_server_method());
+    if (context) SSL_CTX_set_ciphersuites(context, cipher_suite);
+    SSL_CTX_free(context);
+    unsigned char any = 0;
+    RAND_bytes(&any, sizeof any);
 }
 
 Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
