@@ -2,26 +2,21 @@
 // a ViewBoard has. Whoever does not know the token in the address gets nothing.
 #pragma once
 
-#include <atomic>
 #include <memory>
 #include <string>
 #include <thread>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "tools/view_address.h"
 #include "tools/view_board.h"
-
-namespace httplib {
-class Server;
-struct Request;
-struct Response;
-}  // namespace httplib
+#include "transport/http_server.h"
 
 namespace gpr {
 
 class ViewServer {
 public:
-    // Serves in threads of its own, which have the signal mask of this one. The board must outlive
+    // Serves in a thread of its own, which has the signal mask of this one. The board must outlive
     // it.
     static Result<std::unique_ptr<ViewServer>> listen(ViewAddress address, ViewBoard& board);
     ~ViewServer();
@@ -32,17 +27,16 @@ public:
     [[nodiscard]] std::string url() const;
 
 private:
-    ViewServer(ViewAddress address, std::string token, ViewBoard& board);
-    void set_up();
-    // The status of a refusal, or 0.
-    [[nodiscard]] int refusal(const httplib::Request& request) const;
-    void answer(const httplib::Request& request, httplib::Response& response) const;
+    ViewServer(HttpServer http, ViewAddress address, std::string token, ViewBoard& board);
+    void serve();
+    [[nodiscard]] HttpAnswer answer(const HttpRequest& request) const;
+    [[nodiscard]] HttpAnswer answer_to_viewer(const HttpRequest& request) const;
 
+    HttpServer http_;
     ViewAddress address_;
     std::string token_;
     ViewBoard& board_;
-    std::unique_ptr<httplib::Server> server_;
-    std::atomic<bool> over_ = false;  // its thread serves no more
+    Fd over_;  // an eventfd: its thread is to end
     std::thread thread_;
 };
 

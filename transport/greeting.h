@@ -10,8 +10,9 @@
 
 namespace gpr {
 
-// How often the acceptor asks for home's clocks; the answer that came fastest counts.
-inline constexpr int clock_questions = 8;
+// How often the acceptor asks for home's clocks, until an answer does not come much faster than
+// those before; the one that came fastest counts.
+inline constexpr int clock_questions = 8, least_clock_questions = 3;
 
 class Greeting {
 public:

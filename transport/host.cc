@@ -53,7 +53,7 @@ void append_register(std::string& text, uint32_t value) {
 
 // Reads what decides which instructions and which extended state a program may use (Intel SDM 2A,
 // CPUID).
-CpuDescription describe_cpu() {
+CpuDescription read_this_cpu() {
     CpuDescription cpu;
     CpuidLeaf highest = read_leaf(0);
     append_register(cpu.vendor, highest.ebx);
@@ -91,6 +91,13 @@ CpuDescription describe_cpu() {
             append_register(cpu.model, part);
         }
     }
+    return cpu;
+}
+
+// CPUID leaves a virtual machine each time, which takes some microseconds.
+CpuDescription describe_cpu() {
+    static const CpuDescription of_this_host = read_this_cpu();
+    CpuDescription cpu = of_this_host;
     long count = ::sysconf(_SC_NPROCESSORS_ONLN);
     cpu.count = count > 0 ? static_cast<uint32_t>(count) : 1;
     return cpu;

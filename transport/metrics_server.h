@@ -1,17 +1,14 @@
-// Serves a text as /metrics over HTTP. It never blocks, and a client costs at most a descriptor for
-// some seconds. For any event loop: one descriptor tells when to call serve().
+// Serves a text as /metrics over HTTP. For any event loop: one descriptor tells when to call
+// serve().
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <string>
-#include <vector>
+#include <utility>
 
-#include "base/fd.h"
 #include "base/result.h"
-#include "transport/endpoint.h"
+#include "transport/http_server.h"
 
 namespace gpr {
 
@@ -25,40 +22,23 @@ public:
 
     void on_asked(Asked asked) { asked_ = std::move(asked); }
     // Readable when there is something to serve().
-    [[nodiscard]] int fd() const { return events_.get(); }
+    [[nodiscard]] int fd() const { return http_.fd(); }
     void serve();
     void answer(uint64_t id, const std::string& text);
     // Some client is connected: expire() is wanted once a second.
-    [[nodiscard]] bool is_busy() const { return !clients_.empty() || is_paused_; }
-    void expire();
+    [[nodiscard]] bool is_busy() const { return http_.is_busy(); }
+    void expire() { http_.expire(); }
     // Where it really listens.
-    [[nodiscard]] std::string address() const;
+    [[nodiscard]] std::string address() const { return http_.endpoint().text(); }
     // For a child of the serving process: closes what it has inherited. The parent goes on serving.
-    void leave();
+    void leave() { http_.leave(); }
 
 private:
-    struct Client {
-        Fd fd;
-        std::chrono::steady_clock::time_point until;
-        std::string request, answer;
-        size_t sent = 0;
-        bool asked = false;
-    };
+    explicit MetricsServer(HttpServer http) : http_(std::move(http)) {}
+    void on_request(uint64_t id, const HttpRequest& request);
 
-    MetricsServer(Fd events, std::vector<Listener> listeners)
-        : events_(std::move(events)), listeners_(std::move(listeners)) {}
-    void accept(uint64_t listener);
-    void pause(bool pauses);
-    void read(uint64_t id);
-    void write(uint64_t id);
-
-    Fd events_;  // an epoll of the listeners and clients
-    std::vector<Listener> listeners_;
+    HttpServer http_;
     Asked asked_;
-    std::map<uint64_t, Client> clients_;
-    uint64_t last_id_ = 0;
-    bool is_paused_ = false;  // no descriptor is left for new clients
-    std::chrono::steady_clock::time_point paused_until_;
 };
 
 }  // namespace gpr

@@ -40,6 +40,12 @@ SSL_SESSION* session_from(SSL* ssl, const Token& token) {
     return nullptr;
 }
 
+// Without lists of all old ciphers and digests by name, which take longer to make than all the
+// rest.
+void begin_openssl() {
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS, nullptr);
+}
+
 }  // namespace
 
 int TlsStream::bio_write(BIO* bio, const char* data, size_t size, size_t* written) {
@@ -101,8 +107,20 @@ int TlsStream::find_session(SSL* ssl, const unsigned char* id, size_t id_size,
     return 1;
 }
 
+void TlsStream::prepare() {
+    begin_openssl();
+    SSL_CTX* context = SSL_CTX_new(TLS_server_method());
+    if (context) SSL_CTX_set_ciphersuites(context, cipher_suite);
+    SSL_CTX_free(context);
+    unsigned char any = 0;
+    RAND_bytes(&any, sizeof any);
+}
+
 Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
     std::unique_ptr<TlsStream> stream(new TlsStream(std::move(socket)));
+    // Lists of all old ciphers and digests by name, which take longer to make than all the rest
+    // here.
+    OPENSSL_init_crypto(OPENSSL_INIT_NO_ADD_ALL_CIPHERS | OPENSSL_INIT_NO_ADD_ALL_DIGESTS, nullptr);
     bool server = side == Side::server;
     stream->context_.reset(SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()));
     SSL_CTX* context = stream->context_.get();

@@ -19,6 +19,8 @@ public:
     static Result<std::unique_ptr<TlsStream>> client(Fd socket, const Token& token);
     // The tokens must outlive the handshake.
     static Result<std::unique_ptr<TlsStream>> server(Fd socket, const TokenFile& tokens);
+    // Loads what the first stream of a process waits for.
+    static void prepare();
 
     struct HandshakeFailure {
         enum class Kind {

@@ -27,6 +27,7 @@
 #include "acceptor/daemon/host_look.h"
 #include "acceptor/daemon/service_manager.h"
 #include "acceptor/daemon/session_book.h"
+#include "acceptor/daemon/spare_worker.h"
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "monitor/rules/exec_options.h"
@@ -52,10 +53,12 @@ std::vector<std::string> all_exports(const AcceptorOptions& options) {
 
 class Daemon {
 public:
-    Daemon(const AcceptorOptions& options, const SessionStart& start, const DaemonLimits& limits)
+    Daemon(const AcceptorOptions& options, const SessionStart& start, const DaemonLimits& limits,
+           bool keeps_spare)
         : options_(options),
           start_(start),
           limits_(limits),
+          spare_(keeps_spare),
           admission_(limits.admission),
           allowance_(limits.stranger_log),
           user_ids_(options.user_ids),
@@ -153,12 +156,7 @@ private:
 
     Result<> look_at_network() const {
         if (gives_own_networks()) return try_network_connector(connector_, user_ids_);
-        const int error = options_.network.sockets ? probe_leaving_abstract_sockets() : 0;
-        if (error == 0) return {};
-        spdlog::warn(
-            "sessions with this host's network can reach its abstract unix sockets; to keep "
-            "them out takes Landlock of Linux 6.12: {}",
-            std::strerror(error));
+        if (options_.network.sockets) warn_of_abstract_sockets();
         return {};
     }
 
@@ -209,8 +207,8 @@ private:
         const bool ticking = drains_ || !accepting || admission_.strangers() > 0 ||
                              !dead_.empty() || desk_.is_busy() || allowance_.keeps_back() ||
                              (metrics_ && metrics_->is_busy());
-        poll(polled.data(), polled.size(), ticking ? tick_ms : -1);
-
+        const int most_ms = spare_.wait_ms(ticking ? tick_ms : -1);
+        if (poll(polled.data(), polled.size(), most_ms) == 0) spare_.look();
         const size_t first_child = 1 + listeners_.size();
         for (size_t i = 0; i < asking.size(); ++i) {
             if (polled[first_child + i].revents != 0) hear(asking[i]);
@@ -287,7 +285,7 @@ private:
             const pid_t pid = waitpid(-1, &status, WNOHANG | __WALL);
             if (pid <= 0) return;
             const auto found = children_.find(pid);
-            if (found == children_.end()) continue;  // an orphan of a worker
+            if (spare_.note_end(pid) || found == children_.end()) continue;  // or a worker's orphan
             if (found->second.is_told) {
                 const Child& child = found->second;
                 log_end(
@@ -341,15 +339,15 @@ private:
         const pid_t daemon = getpid();
         const auto now = SteadyClock::now();
         const bool is_told = allowance_.take(now);
-        const pid_t pid = fork();
+        OrderedSession session{std::move(connection), std::move(theirs),
+                               order_for(peer, plain, is_told), Fd(tally ? dup(tally->fd()) : -1)};
+        const auto spare = spare_.take(session);
+        const pid_t pid = spare ? *spare : fork();
         if (pid == -1) return pause_accepting(peer);
         if (pid == 0) {
             become_worker_process(daemon);
             ours.reset();
-            Fd counts(tally ? dup(tally->fd()) : -1);
-            worker_status_ =
-                start_session({std::move(connection), std::move(theirs), {}, std::move(counts)},
-                              peer, plain, is_told);
+            worker_status_ = start_session(std::move(session));
             return;
         }
         spdlog::debug("{}: connected, worker {}", peer, pid);
@@ -364,29 +362,33 @@ private:
         accept_again_at_ = SteadyClock::now() + exhaustion_pause;
     }
 
+    [[nodiscard]] SessionOrder order_for(const std::string& peer, bool plain, bool is_told) const {
+        SessionOrder order;
+        order.options = options_;
+        order.options.exports = all_exports(options_);
+        order.options.user_ids = user_ids_;
+        order.options.limits = session_limits_;
+        order.options.network.only_own_abstract_sockets = probe_leaving_abstract_sockets() == 0;
+        order.options.network.connector = connector_;
+        order.process_limits = process_limits_;
+        order.peer = peer;
+        order.plain = plain;
+        order.quiet = !is_told;
+        order.features = features_;
+        if (cgroups_) {
+            order.cgroup_parent = cgroups_->path();
+            order.cgroup_mount = cgroups_->mount_point();
+        }
+        return order;
+    }
+
     // Runs in the worker.
-    int start_session(OrderedSession session, const std::string& peer, bool plain, bool is_told) {
+    int start_session(OrderedSession session) {
         in_worker_ = true;
         listeners_.clear();
         children_.clear();
         signals_.reset();
         if (metrics_) metrics_->leave();
-        session.order.options = options_;
-        session.order.options.exports = all_exports(options_);
-        session.order.options.user_ids = user_ids_;
-        session.order.options.limits = session_limits_;
-        session.order.options.network.only_own_abstract_sockets =
-            probe_leaving_abstract_sockets() == 0;
-        session.order.options.network.connector = connector_;
-        session.order.process_limits = process_limits_;
-        session.order.peer = peer;
-        session.order.plain = plain;
-        session.order.quiet = !is_told;
-        session.order.features = features_;
-        if (cgroups_) {
-            session.order.cgroup_parent = cgroups_->path();
-            session.order.cgroup_mount = cgroups_->mount_point();
-        }
         return start_(std::move(session));
     }
 
@@ -408,6 +410,7 @@ private:
     }
 
     void stop() {
+        spare_.dismiss();
         for (const auto& [pid, child] : children_) kill(pid, SIGTERM);
         const auto kill_at = SteadyClock::now() + limits_.stop_grace;
         bool killed = false;
@@ -438,6 +441,7 @@ private:
     const AcceptorOptions& options_;
     const SessionStart& start_;
     const DaemonLimits limits_;
+    SpareWorker spare_;
     Admission admission_;
     LogAllowance allowance_;
     std::string connector_;  // program for sessions' own networks; empty: there are none
@@ -465,16 +469,14 @@ int cannot_start(const std::string& why) {
     return exit_gpr_failed;
 }
 
-}  // namespace
-
-int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start,
-                        const DaemonLimits& limits) {
+int run_with(const AcceptorOptions& options, const SessionStart& start, const DaemonLimits& limits,
+             bool keeps_spare) {
     if (const auto logging = start_logging(options.log_file, options.log_level); !logging) {
         return cannot_start(logging.error().message());
     }
     DaemonLimits effective = limits;
     effective.admission.sessions = options.max_sessions;
-    Daemon daemon(options, start, effective);
+    Daemon daemon(options, start, effective, keeps_spare);
     if (const auto started = daemon.start(); !started) {
         return cannot_start(started.error().message());
     }
@@ -482,6 +484,17 @@ int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& star
     // A worker must not return to the daemon's caller.
     if (daemon.in_worker()) _exit(status);
     return status;
+}
+
+}  // namespace
+
+int run_acceptor_daemon(const AcceptorOptions& options) {
+    return run_with(options, execute_session, {}, true);
+}
+
+int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start,
+                        const DaemonLimits& limits) {
+    return run_with(options, start, limits, false);
 }
 
 }  // namespace gpr

@@ -18,7 +18,9 @@ struct DaemonLimits {
 
 // Runs until SIGTERM or SIGINT, then ends all sessions. Returns the command's exit status: 0, or
 // 125 with a message on stderr if it could not start.
-int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start = execute_session,
-                        const DaemonLimits& limits = {});
+int run_acceptor_daemon(const AcceptorOptions& options);
+// With other workers, of which none waits for its session.
+int run_acceptor_daemon(const AcceptorOptions& options, const SessionStart& start,
+                        const DaemonLimits& limits);
 
 }  // namespace gpr

@@ -3,6 +3,9 @@
 #include <spdlog/spdlog.h>
 #include <unistd.h>
 
+#include <cstring>
+
+#include "acceptor/box/privileges.h"
 #include "base/address.h"
 #include "base/kernel_features.h"
 #include "monitor/rules/path_rules.h"
@@ -28,6 +31,15 @@ void warn_of_missing_exports(const std::vector<std::string>& exports) {
         if (!files_matching(path).empty()) continue;
         spdlog::warn("--export {} gives nothing: there is no such file here now", path);
     }
+}
+
+void warn_of_abstract_sockets() {
+    const int error = probe_leaving_abstract_sockets();
+    if (error == 0) return;
+    spdlog::warn(
+        "sessions with this host's network can reach its abstract unix sockets; to keep "
+        "them out takes Landlock of Linux 6.12: {}",
+        std::strerror(error));
 }
 
 uint64_t host_memory() { return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_size; }

@@ -11,6 +11,8 @@ namespace gpr {
 std::vector<std::string> present_features();
 // Globs that match no file.
 void warn_of_missing_exports(const std::vector<std::string>& exports);
+// For sessions with this host's network.
+void warn_of_abstract_sockets();
 uint64_t host_memory();  // bytes
 
 }  // namespace gpr

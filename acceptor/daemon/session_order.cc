@@ -4,6 +4,8 @@
 #include <openssl/crypto.h>
 #include <spdlog/spdlog.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +13,8 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
+#include <vector>
 
 #include "acceptor/box/cgroup.h"
 #include "acceptor/box/exports.h"
@@ -18,6 +22,9 @@
 #include "acceptor/daemon/daemon_channel.h"
 #include "acceptor/devices/device_choice.h"
 #include "acceptor/devices/inventory.h"
+#include "monitor/node/process_names.h"
+#include "transport/host.h"
+#include "transport/tls_stream.h"
 
 namespace gpr {
 
@@ -36,6 +43,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, fe
 
 namespace {
 
+// An order without a text: the connection is a socket over which the session comes.
 constexpr int connection_number = 3, channel_number = 4, order_number = 5, tally_number = 6;
 constexpr const char* this_program = "/proc/self/exe";
 constexpr const char* name_of_order = "gpr-session-order";
@@ -48,9 +56,14 @@ bool is_order(int fd) {
     return std::string_view(target.data()).starts_with(fmt::format("/memfd:{}", name_of_order));
 }
 
-Result<Fd> write_order(const SessionOrder& order) {
+Result<Fd> empty_order() {
     Fd file(memfd_create(name_of_order, MFD_CLOEXEC));
     if (!file) return fail(errno, "write a session's order");
+    return file;
+}
+
+Result<Fd> write_order(const SessionOrder& order) {
+    GPR_TRY(Fd file, empty_order());
     std::string text = nlohmann::json(order).dump();
     const auto written = write(file.get(), text.data(), text.size());
     const bool whole = written == static_cast<ssize_t>(text.size());
@@ -77,6 +90,73 @@ bool arrange(const OrderedSession& session, const Fd& order) {
         if (moved[i] >= 0 && dup2(moved[i], wanted[i].second) < 0) return false;
     }
     return close_range(tally_number + 1, ~0U, 0) == 0;
+}
+
+int execute_with(const OrderedSession& session, const Result<Fd>& order, const std::string& who) {
+    if (!order || !arrange(session, *order)) {
+        spdlog::error("{}: no descriptors for a session", who);
+        return worker_not_executed;
+    }
+    execl(this_program, "gpr", "serve-session", nullptr);
+    spdlog::error("{}: cannot execute {}: {}", who, this_program, std::strerror(errno));
+    return worker_not_executed;
+}
+
+// Connection, channel, order, and the tally if there is one.
+constexpr size_t most_handed = 4;
+
+struct HandedMessage {
+    explicit HandedMessage(size_t descriptors) {
+        header.msg_iov = &part;
+        header.msg_iovlen = 1;
+        header.msg_control = control.data();
+        header.msg_controllen = CMSG_SPACE(descriptors * sizeof(int));
+    }
+    HandedMessage(const HandedMessage&) = delete;
+    HandedMessage& operator=(const HandedMessage&) = delete;
+
+    void put(std::span<const int> fds) {
+        cmsghdr* message = CMSG_FIRSTHDR(&header);
+        message->cmsg_level = SOL_SOCKET;
+        message->cmsg_type = SCM_RIGHTS;
+        message->cmsg_len = CMSG_LEN(fds.size_bytes());
+        std::memcpy(CMSG_DATA(message), fds.data(), fds.size_bytes());
+    }
+    // What has come.
+    std::vector<int> take() {
+        const cmsghdr* message = CMSG_FIRSTHDR(&header);
+        if (!message || message->cmsg_type != SCM_RIGHTS) return {};
+        std::vector<int> fds((message->cmsg_len - CMSG_LEN(0)) / sizeof(int));
+        std::memcpy(fds.data(), CMSG_DATA(message), fds.size() * sizeof(int));
+        return fds;
+    }
+
+    char word = 0;
+    iovec part{&word, 1};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(most_handed * sizeof(int))> control{};
+    msghdr header{};
+};
+
+// What any session needs is done before. Then its descriptors get the numbers that they would have
+// had from the start.
+void wait_for_session() {
+    prctl(PR_SET_NAME, spare_process_name);
+    TlsStream::prepare();
+    static_cast<void>(describe_this_host());
+    const Fd socket(fcntl(connection_number, F_DUPFD_CLOEXEC, tally_number + 1));
+    for (const int number : {connection_number, order_number}) close(number);
+    HandedMessage message(most_handed);
+    const ssize_t got =
+        TEMP_FAILURE_RETRY(recvmsg(socket.get(), &message.header, MSG_CMSG_CLOEXEC));
+    const std::vector<int> fds = got == 1 ? message.take() : std::vector<int>{};
+    if (fds.size() < most_handed - 1) _exit(0);  // the acceptor ends
+    constexpr std::array numbers{connection_number, channel_number, order_number, tally_number};
+    std::vector<Fd> high;
+    for (const int fd : fds) {
+        high.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, 2 * tally_number));
+        close(fd);
+    }
+    for (size_t i = 0; i < fds.size(); i++) dup2(high[i].get(), numbers.at(i));
 }
 
 Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
@@ -117,20 +197,31 @@ Result<int> make_cgroup(std::optional<SessionCgroup>& cgroup, const SessionOrder
 int execute_session(OrderedSession session) {
     auto order = write_order(session.order);
     OPENSSL_cleanse(session.order.token.data(), session.order.token.size());
-    if (!order || !arrange(session, *order)) {
-        spdlog::error("{}: no descriptors for a session", session.order.peer);
-        return worker_not_executed;
-    }
-    execl(this_program, "gpr", "serve-session", nullptr);
-    spdlog::error("{}: cannot execute {}: {}", session.order.peer, this_program,
-                  std::strerror(errno));
-    return worker_not_executed;
+    return execute_with(session, order, session.order.peer);
+}
+
+int execute_spare(Fd socket) {
+    return execute_with({std::move(socket), Fd(), {}, Fd()}, empty_order(), "a spare worker");
+}
+
+bool hand_over(const Fd& to, const OrderedSession& session) {
+    const auto order = write_order(session.order);
+    if (!order) return false;
+    std::array<int, most_handed> fds{session.connection.get(), session.channel.get(), order->get(),
+                                     session.tally.get()};
+    const size_t count = session.tally ? fds.size() : fds.size() - 1;
+    HandedMessage message(count);
+    message.put(std::span(fds).first(count));
+    return sendmsg(to.get(), &message.header, MSG_NOSIGNAL) == 1;
 }
 
 Result<OrderedSession> receive_session() {
     struct stat status {};
-    if (!is_order(order_number) || fstat(order_number, &status) != 0) {
-        return fail("only an acceptor calls this; see 'gpr acceptor --help'");
+    const auto look = [&] { return is_order(order_number) && fstat(order_number, &status) == 0; };
+    if (!look()) return fail("only an acceptor calls this; see 'gpr acceptor --help'");
+    if (status.st_size == 0) {
+        wait_for_session();
+        if (!look()) return fail("the session's order has not come");
     }
     const Fd order(order_number);
     std::string text(static_cast<size_t>(status.st_size), '\0');

@@ -40,7 +40,12 @@ using SessionStart = std::function<int(OrderedSession)>;
 
 // Executes this program again, as `gpr serve-session`. Returns only if that fails.
 int execute_session(OrderedSession session);
-// What the new program receives. Fails if something else has started it.
+// Executes it before there is a session: receive_session() waits there for hand_over() at the other
+// end of the socket. Returns only if that fails.
+int execute_spare(Fd socket);
+bool hand_over(const Fd& to, const OrderedSession& session);
+// What the new program receives. Fails if something else has started it. One that waits in vain
+// ends here.
 Result<OrderedSession> receive_session();
 
 // Serves the session in the worker, however that was started.

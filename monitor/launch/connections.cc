@@ -28,6 +28,28 @@ bool may_have_files(const ExecOptions& options, NodeId node, const Welcome& peer
     return !paths.empty() || !remote_calls_of(options.rules, node).empty();
 }
 
+DeviceRequest devices_wanted(const ExecOptions& options, NodeId node) {
+    return node == 1 ? DeviceRequest{options.device_count, options.devices} : DeviceRequest{};
+}
+
+Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program) {
+    Hello hello;
+    hello.software = "gpr";
+    hello.session_id = session;
+    hello.node_id = node;
+    hello.host = describe_this_host();
+    hello.root_links = read_root_links();
+    const PathRules paths(path_rules_of(options.rules, node), hello.root_links);
+    hello.paths = paths.all();
+    hello.calls = remote_calls_of(options.rules, node);
+    hello.vdso = own_vdso();
+    const passwd* user = getpwuid(geteuid());
+    hello.program = {options.program_path, user ? user->pw_name : fmt::format("{}", geteuid()),
+                     program};
+    hello.devices = devices_wanted(options, node);
+    return hello;
+}
+
 }  // namespace
 
 Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId node,
@@ -35,27 +57,13 @@ Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId
                                               const StartLocalAcceptor& start_local,
                                               pid_t program) {
     const AcceptorAddress& acceptor = options.acceptors.at(node - 1u);
-    Hello hello;
-    hello.software = "gpr";
-    hello.session_id = session;
-    hello.node_id = node;
-    hello.host = describe_this_host();
-    const PathRules paths(path_rules_of(options.rules, node), read_root_links());
-    hello.paths = paths.all();
-    hello.root_links = read_root_links();
-    hello.calls = remote_calls_of(options.rules, node);
-    hello.vdso = own_vdso();
-    const passwd* user = getpwuid(geteuid());
-    hello.program = {options.program_path, user ? user->pw_name : fmt::format("{}", geteuid()),
-                     program};
-    if (node == 1) hello.devices = {options.device_count, options.devices};
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
-    if (!hello.devices.empty()) deadline += inventory_timeout;
+    if (!devices_wanted(options, node).empty()) deadline += inventory_timeout;
     if (acceptor.is_local()) {
         GPR_TRY(auto local, start_local(log));
         Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
         GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
-                                             hello, deadline));
+                                             hello_of(options, node, session, program), deadline));
         greeted.peer_name = "local";
         return greeted;
     }
@@ -66,7 +74,10 @@ Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId
     }
     GPR_TRY(auto tokens, TokenFile::load(options.token_file));
     GPR_TRY(auto token, tokens.first_usable(now_seconds()));
-    return connect_session(endpoint, token, hello, deadline);
+    // First, as the acceptor then starts a process for the session, while we look for what to say.
+    GPR_TRY(Fd socket, connect_endpoint(endpoint, deadline));
+    return greet_acceptor(std::move(socket), endpoint, token,
+                          hello_of(options, node, session, program), deadline);
 }
 
 void tell_of(const EstablishedAcceptor& acceptor) {

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 PROC = Path("/proc")
+SPARE = "gpr-spare"
 DIAGNOSED = ("status", "wchan", "syscall", "stack")
 
 
@@ -22,17 +23,25 @@ def _parents() -> dict[int, int]:
     return parents
 
 
+def _is_spare(pid: int, parent: int) -> bool:
+    """A worker that an acceptor keeps for the next session. It ends with its acceptor."""
+    return name_of(pid) == SPARE and name_of(parent) == "gpr"
+
+
 def descendants(root: int) -> set[int]:
-    """All living processes below root. With root a subreaper, orphans are included."""
+    """All living processes below root, except acceptors' spare workers. With root a subreaper,
+    orphans are included."""
     children: dict[int, list[int]] = {}
     for pid, parent in _parents().items():
         children.setdefault(parent, []).append(pid)
     found: set[int] = set()
     queue = [root]
     while queue:
-        for child in children.get(queue.pop(), []):
-            found.add(child)
-            queue.append(child)
+        parent = queue.pop()
+        for child in children.get(parent, []):
+            if not _is_spare(child, parent):
+                found.add(child)
+                queue.append(child)
     return found
 
 
