@@ -25,7 +25,14 @@ enum place {
     EVERYWHERE = PARENT | CHILD | OWN,
     THREADS = PARENT | CHILD,
 };
-enum { MIDWAY_MS = 1500, BLOCKED_MS = 2600, MANY_MS = 30000, MOST_WAITS = 96, WORDS = 4 };
+enum { MANY_MS = 30000, MOST_WAITS = 96, WORDS = 4 };
+// All waits last as many times as long as the variable GUEST_TIMES says, so that there is time to
+// do something to who waits.
+static int blocked_times = 1;
+// Without those that have this in their name, if it is not null.
+static const char* blocked_without;
+#define MIDWAY_MS (1500 * blocked_times)
+#define BLOCKED_MS (2600 * blocked_times)
 
 struct wait;
 typedef void (*blocked_step)(struct wait*);
@@ -239,6 +246,7 @@ static inline void blocked_instances(const struct kind* kinds, int count) {
     for (int i = 0; i < count; i++) {
         for (int place = PARENT; place <= OWN; place *= 2) {
             if (!(kinds[i].places & place)) continue;
+            if (blocked_without && strcasestr(kinds[i].name, blocked_without)) continue;
             CHECK(blocked_count < MOST_WAITS);
             struct wait* w = &blocked_waits[blocked_count];
             *w = (struct wait){.kind = &kinds[i], .place = (enum place)place};
@@ -273,6 +281,10 @@ static inline int blocked_report(void) {
 }
 
 static inline int blocked_run(const struct kind* kinds, int count) {
+    const char* times = getenv("GUEST_TIMES");
+    if (times) blocked_times = atoi(times);
+    CHECK(blocked_times > 0);
+    blocked_without = getenv("GUEST_WITHOUT");
     CHECK_EQ(pipe(blocked_pipe), 0);
     blocked_parent = getpid();
     blocked_words = mmap(NULL, MOST_WAITS * WORDS * sizeof *blocked_words, PROT_READ | PROT_WRITE,
