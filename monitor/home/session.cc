@@ -117,6 +117,7 @@ void HomeSession::end_move(const std::vector<pid_t>& were_away) {
 void HomeSession::replace_acceptor(NodeId node, Link& link) {
     home_->acceptors.at(node).link.on_frame([](ReceivedFrame&&) {});  // it lives on for a moment
     hear(home_->acceptors.replace(node, link));
+    home_->futexes.news().replace_peer(node, link);
     events_->on_new_acceptor(home_->acceptors.at(node));
 }
 
@@ -233,8 +234,7 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
         return;
     }
     if (thread.process->doomed && !thread.helper && !status.ended()) {
-        home_->failures.on_doomed_stop(thread, status);
-        return;
+        return home_->failures.on_doomed_stop(thread, status);
     }
     if (thread.awaited) {
         // Code waits for this thread's next stop. A death must be handled below as well.
