@@ -269,6 +269,7 @@ Task<Result<void>> Homecoming::take_threads_out(HomeProcess& process, Infection:
         its.regs = context.regs;
         its.signal_mask = context.signal_mask;
         its.rseq = thread->rseq;
+        if (uint64_t word = home_.crossings.take_cleared_word(pid, tid)) thread->clear_tid = word;
         its.clear_tid = thread->clear_tid;
         its.cpu_modes = thread->cpu_modes;
         taken.threads.push_back(its);
