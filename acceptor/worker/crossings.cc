@@ -286,6 +286,7 @@ Task<void> Crossings::come_home(RemoteThread& thread, bool gets_signal) {
     auto regs = trace::registers(host_tid);
     if (!regs) co_return;
     context->regs = *regs;
+    restarted_.name(host_tid, context->regs);
     suspend_call(*context);
     co_await send_home(thread, *context);
 }

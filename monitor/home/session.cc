@@ -229,9 +229,9 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     if (it == home_->threads.end() || home_->debugging.takes_stop(tid, status)) return;
     HomeThread& thread = *it->second;
     home_->resting.follow(thread, status);
+    home_->signals.restarted().note(tid, status);
     if (home_->call_stops && status.kind == WaitStatus::Kind::syscall_stop) {
-        home_->call_stops->on_call_stop(tid);  // whoever waits for another stop still gets that
-        return;
+        return home_->call_stops->on_call_stop(tid);  // who waits for another still gets that
     }
     if (thread.process->doomed && !thread.helper && !status.ended()) {
         return home_->failures.on_doomed_stop(thread, status);

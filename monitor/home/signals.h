@@ -10,6 +10,7 @@
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
 #include "monitor/tracee/notifier.h"
+#include "monitor/tracee/restarted_calls.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
@@ -29,6 +30,7 @@ public:
     // The filter has reported a call of a thread.
     void note_reported(HomeThread& thread, const Notification& n);
     void on_thread_end(pid_t tid) { reported_.erase(tid); }
+    [[nodiscard]] RestartedCalls& restarted() { return restarted_; }
 
 private:
     void pass_on(HomeThread& thread, int signal);
@@ -47,6 +49,7 @@ private:
 
     Home& home_;
     std::unordered_map<pid_t, Reported> reported_;  // the last one, by tid
+    RestartedCalls restarted_;
 };
 
 }  // namespace gpr::home
