@@ -72,6 +72,9 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     crossing.setRobustList(robust);
     co_await home_.loans.end_loans();
     if (stub.dead()) co_return;
+    // The rest of its time limit goes with a call that begins again there.
+    auto& wait = thread.resumed_wait;
+    if (wait && !wait->is_about_to_begin(context.regs)) wait.reset();
     thread.node = thread.last_away = to;
     home_.stats.crossings++;
     thread.counts.departures++;

@@ -45,7 +45,7 @@ private:
     static Task<void> take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from);
 
     Home& home_;
-    std::map<pid_t, CrossingPlaces> places_;  // by process
+    std::map<pid_t, CrossingPlaces> places_;                    // by process
     std::map<pid_t, std::map<pid_t, uint64_t>> cleared_there_;  // by process and thread
 };
 
