@@ -20,6 +20,8 @@ const CommandSpec& move_spec() {
         {{"to", SettingKind::text, "[NAME=]ADDR",
           "the acceptor: an address, or a name from the "
           "configuration"},
+         {"from", SettingKind::text, "NAME",
+          "which of several acceptors it leaves: its name in the session, or its address"},
          token_file_setting,
          plain_setting,
          config_setting},
@@ -31,7 +33,7 @@ const CommandSpec& move_spec() {
         "has come home with 'gpr detach' or because its acceptor has ended, goes to the other one "
         "when it computes. With split rules it goes on as they say.\n\nThese stay where they are: "
         "programs that have files or devices of their acceptor, memory shared for writing, seccomp "
-        "filters of their own, or several acceptors; those that have split rules and have come "
+        "filters of their own; those that have split rules and have come "
         "home with 'gpr detach'. What 'gpr attach' has taken is native for a moment."};
     return spec;
 }
@@ -58,6 +60,7 @@ Result<nlohmann::json> move_order(const ParsedCommand& parsed) {
     return nlohmann::json{{"want", "move"},
                           {"name", acceptors.front().name},
                           {"address", acceptors.front().address},
+                          {"from", settings.text("from")},
                           {"token_file", token}};
 }
 

@@ -214,9 +214,10 @@ Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& conte
     frame.add_raw(state);
     crossing.setVisit(visit);
     crossing.setByGravity(by_gravity);
-    if (thread.process->goes_home) crossing.setClearTid(thread.clear_tid);
-    if (thread.process->mixed || thread.process->goes_home)
+    if (thread.process->mixed || thread.process->goes_home) {
+        crossing.setClearTid(thread.clear_tid);
         crossing.setRobustList(robust_list_of(thread.host_tid));
+    }
     if (by_gravity) thread.gravity.left(Clock::now());
     put_missed(crossing, worker_.pager.hot.take_missed(thread.tid));
     crossing.setStalls(thread.gravity.stalls());
@@ -285,6 +286,7 @@ Task<void> Crossings::come_home(RemoteThread& thread, bool gets_signal) {
     auto regs = trace::registers(host_tid);
     if (!regs) co_return;
     context->regs = *regs;
+    restarted_.name(host_tid, context->regs);
     suspend_call(*context);
     co_await send_home(thread, *context);
 }

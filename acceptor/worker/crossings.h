@@ -9,6 +9,7 @@
 #include "acceptor/worker/part.h"
 #include "base/address.h"
 #include "monitor/rules/chaos.h"
+#include "monitor/tracee/restarted_calls.h"
 
 namespace gpr {
 struct ThreadContext;
@@ -36,6 +37,8 @@ public:
     // A thread of a process that goes home has stopped. gets_signal: before a signal, which it will
     // get at home.
     Task<void> come_home(RemoteThread& thread, bool gets_signal = false);
+    // Sees each stop of each thread.
+    void note_stop(pid_t host_tid, WaitStatus status) { restarted_.note(host_tid, status); }
 
 private:
     // A thread that faulted and has been asked to stop.
@@ -57,6 +60,7 @@ private:
 
     Worker& worker_;
     std::unique_ptr<Chaos> chaos_;
+    RestartedCalls restarted_;
 };
 
 }  // namespace gpr::worker

@@ -89,6 +89,7 @@ void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {
         worker_.threads.on_birth(host_tid);
         return;
     }
+    worker_.crossings.note_stop(host_tid, status);
     if (worker_.standstill.debugged().takes_stop(host_tid, status)) return;
     if (thread && thread->awaited) {
         std::exchange(thread->awaited, nullptr)->set(status);

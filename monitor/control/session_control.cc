@@ -120,12 +120,13 @@ Task<json> SessionControl::detach() {
 
 Task<json> SessionControl::move(json asked) {
     const json name = asked.value("name", json()), address = asked.value("address", json());
-    const json token = asked.value("token_file", json());
-    if (!name.is_string() || !address.is_string() || !token.is_string()) {
+    const json token = asked.value("token_file", json()), from = asked.value("from", json(""));
+    if (!name.is_string() || !address.is_string() || !token.is_string() || !from.is_string()) {
         co_return json{{"error", "where to is not said"}};
     }
-    auto moved = co_await move_(name.get<std::string>(), address.get<std::string>(),
-                                token.get<std::string>());
+    MoveOrder order{name.get<std::string>(), address.get<std::string>(), from.get<std::string>(),
+                    token.get<std::string>()};
+    auto moved = co_await move_(std::move(order));
     if (!moved) co_return json{{"error", moved.error().message()}};
     // What was attached is about to be detached from here, and attached again.
     co_return json{{"moved", address}, {"follows", home_.options.attaches}};

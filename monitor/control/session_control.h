@@ -21,8 +21,12 @@ class HomeSession;
 class SessionControl {
 public:
     // `gpr move`: the session takes another acceptor.
-    using Move = std::function<Task<Result<>>(std::string name, std::string address,
-                                              std::string token_file)>;
+    struct MoveOrder {
+        std::string name, address;  // where to
+        std::string from;           // name or address of one of its acceptors; empty: the only one
+        std::string token_file;     // empty: the session's own
+    };
+    using Move = std::function<Task<Result<>>(MoveOrder order)>;
     // If the socket cannot be made, logs why, and the session continues without it. metrics:
     // empty if counts are not to be fetched.
     SessionControl(Loop& loop, HomeSession& session, pid_t program, SessionFacts facts,

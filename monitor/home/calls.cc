@@ -4,7 +4,9 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <climits>
+#include <utility>
 
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/affinity.h"
@@ -346,6 +348,27 @@ void Calls::place_call(HomeProcess& process, ForwardedCall& call) {
     if (of) call.memory_limit = MemoryLimitCall::widen(*of, call);
 }
 
+// Now; or earlier, if the thread's process has moved and the thread makes its call again. Then it
+// is interrupted at its time, as if this kernel had interrupted it before.
+static Clock::time_point beginning_of(HomeThread& thread, const Call& call) {
+    const auto now = Clock::now();
+    auto& before = thread.resumed_wait;
+    if (!before) return now;
+    user_regs_struct regs{};
+    regs.orig_rax = call.number;
+    regs.rax = static_cast<uint64_t>(-EINTR);
+    regs.rdi = call.args[0], regs.rsi = call.args[1], regs.rdx = call.args[2];
+    regs.r10 = call.args[3], regs.r8 = call.args[4], regs.r9 = call.args[5];
+    std::optional<ResumedWait> again;
+    if (is_interrupted_wait(regs)) {
+        again = ResumedWait::begin(thread.process->pid, thread.tid, regs, now);
+    }
+    const bool is_limited = again && again->ends() != Clock::time_point::max();
+    if (is_limited && before->ends() < again->ends()) return now - (again->ends() - before->ends());
+    before.reset();
+    return now;
+}
+
 Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, ForwardedCall& call) {
     StubThread& shadow = *call.shadow;
     bool waits = waits_for_children(call.number);
@@ -363,7 +386,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     if (executes) process.executing = true;
     if (call.number == SYS_exit_group) process.group_exit = true;
     if (call.wants_reply) thread.begin(HomeThread::Business::call);
-    thread.call_began = Clock::now();
+    thread.call_began = beginning_of(thread, call.made);
     std::optional<ExternalSharers::Opening> opening;
     if (home_.contended_memory.external_sharers() && call.opens_by_name()) {
         opening.emplace(*home_.contended_memory.external_sharers());

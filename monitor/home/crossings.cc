@@ -72,6 +72,9 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     crossing.setRobustList(robust);
     co_await home_.loans.end_loans();
     if (stub.dead()) co_return;
+    // The rest of its time limit goes with a call that begins again there.
+    auto& wait = thread.resumed_wait;
+    if (wait && !wait->is_about_to_begin(context.regs)) wait.reset();
     thread.node = thread.last_away = to;
     home_.stats.crossings++;
     thread.counts.departures++;
@@ -186,8 +189,8 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (stub.dead()) co_return;
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
+    cleared_there_[thread->process->pid][thread->tid] = crossing.getClearTid();
     if (thread->process->comes_home) {
-        if (uint64_t word = crossing.getClearTid()) thread->clear_tid = word;
         home_.homecoming.arrived(*thread, context);
         co_return;
     }
@@ -201,6 +204,10 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     co_await home_.stops.go_on(*thread, context);
     home_.stats.arrivals.note(static_cast<uint64_t>((Clock::now() - began).count()));
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
+}
+
+uint64_t Crossings::take_cleared_word(pid_t pid, pid_t tid) {
+    return std::exchange(cleared_there_[pid][tid], 0);
 }
 
 std::vector<CountedPlace> Crossings::places_of(pid_t pid, size_t most) const {

@@ -31,15 +31,22 @@ public:
 
     // Where threads of the process crossed most since its image began, for whoever looks.
     [[nodiscard]] std::vector<CountedPlace> places_of(pid_t pid, size_t most) const;
+    // The word that the end of this thread clears (set_tid_address) if the kernel of the acceptor
+    // where it last was knows that, and home's does not; else 0. From now on home's shall.
+    uint64_t take_cleared_word(pid_t pid, pid_t tid);
     // Its image has ended.
-    void forget_places(pid_t pid) { places_.erase(pid); }
+    void forget_places(pid_t pid) {
+        places_.erase(pid);
+        cleared_there_.erase(pid);
+    }
 
 private:
     static std::optional<NodeId> goes_on_at(const HomeThread& thread, const ThreadContext& context);
     static Task<void> take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from);
 
     Home& home_;
-    std::map<pid_t, CrossingPlaces> places_;  // by process
+    std::map<pid_t, CrossingPlaces> places_;                    // by process
+    std::map<pid_t, std::map<pid_t, uint64_t>> cleared_there_;  // by process and thread
 };
 
 }  // namespace gpr::home

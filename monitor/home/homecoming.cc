@@ -138,7 +138,8 @@ void Homecoming::end_call(HomeThread& thread) {
     const auto result = static_cast<long>(regs->rax);
     const bool in_call = static_cast<long>(regs->orig_rax) >= 0;
     if (!in_call || (!trace::is_restart(result) && !is_interrupted_wait(*regs))) return;
-    thread.timed_wait = result == -trace::restart_block ? regs->orig_rax : 0;
+    // Of calls that are forwarded the kernel continues only poll.
+    thread.timed_wait = regs->orig_rax == SYS_restart_syscall ? SYS_poll : regs->orig_rax;
     // Nobody else has interrupted such a wait.
     if (is_interrupted_wait(*regs)) regs->rax = static_cast<uint64_t>(-trace::restart_nohand);
     regs->orig_rax = ~0UL;
@@ -169,6 +170,7 @@ Task<void> Homecoming::let_go(HomeThread& thread) {
         co_return;
     }
     suspend_call(*context);
+    thread.timed_wait = 0;
     if (!home_.policy.mixed() && process.started_remotely) {  // no code of it runs at home
         co_await home_.crossings.cross(process, thread, *context, thread.last_away);
         co_return;
@@ -269,6 +271,7 @@ Task<Result<void>> Homecoming::take_threads_out(HomeProcess& process, Infection:
         its.regs = context.regs;
         its.signal_mask = context.signal_mask;
         its.rseq = thread->rseq;
+        if (uint64_t word = home_.crossings.take_cleared_word(pid, tid)) thread->clear_tid = word;
         its.clear_tid = thread->clear_tid;
         its.cpu_modes = thread->cpu_modes;
         taken.threads.push_back(its);
@@ -320,7 +323,6 @@ void Homecoming::forget_fragment(HomeProcess& process) {
         home_.notifier->on_thread_gone(tid);
         thread->goes_on_with.reset();
         thread->resumed_wait.reset();
-        thread->timed_wait = 0;
         buried->stubs.push_back(std::exchange(thread->stub, nullptr));
     }
     for (const auto& window : process.changes) window->close();

@@ -438,6 +438,7 @@ Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
     for (auto& [tid, context] : stopped) {
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread) continue;
+        home_.signals.restarted().name(tid, context.regs);
         suspend_call(context);
         if (tid == pid) continue;
         for (Twin& twin : thread->twins) twin = {twin.filters, {}, true, twin.affinity_told};

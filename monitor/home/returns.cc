@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <map>
 #include <utility>
 #include <vector>
@@ -15,9 +16,11 @@
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
 #include "monitor/tracee/infection.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/resumed_wait.h"
 #include "syscall/resting_filter.h"
 
 namespace gpr::home {
@@ -52,6 +55,28 @@ size_t threads_of_program(const HomeProcess& process) {
     return static_cast<size_t>(std::ranges::count_if(process.threads, [](const auto& entry) {
         return !entry.second->helper && !entry.second->ends();
     }));
+}
+
+// Its shadow was in a call with a time limit when it came home, which the kernel would repeat with
+// its whole time: it has the rest of it.
+void keep_time_limit(Home& home, HomeThread& thread) {
+    const uint64_t number = std::exchange(thread.timed_wait, 0);
+    auto regs = trace::registers(thread.tid);
+    if (regs) home.signals.restarted().note(thread.tid, *regs);
+    const bool repeats =
+        regs && regs->orig_rax == number && static_cast<long>(regs->rax) == -trace::restart_nohand;
+    if (!repeats || !thread.is_in(HomeThread::Business::none)) return;
+    regs->rax = static_cast<uint64_t>(-EINTR);
+    if (!is_interrupted_wait(*regs)) return;
+    trace::set_registers(thread.tid, *regs);
+    thread.begin(HomeThread::Business::call);  // since call_began
+    home.signals.go_on_waiting(thread);
+    thread.end(HomeThread::Business::call);
+    // A signal is about to be handled, or the limit cannot be known.
+    if (regs = trace::registers(thread.tid); regs && is_interrupted_wait(*regs)) {
+        regs->rax = static_cast<uint64_t>(-trace::restart_nohand);
+        trace::set_registers(thread.tid, *regs);
+    }
 }
 
 // What rests shares no memory that may be written: decision 51.
@@ -327,7 +352,10 @@ Task<Result<void>> Returns::leave_stub(HomeProcess& process, Homecoming::GrownSt
     }
     if (!cured) co_return cured;
     process.threads.at(pid)->stop_met |= stopped;
-    for (const pid_t tid : tids) trace::resume(tid);
+    for (const pid_t tid : tids) {
+        if (HomeThread* thread = home_.find_thread(pid, tid)) keep_time_limit(home_, *thread);
+        trace::resume(tid);
+    }
     co_return Result<void>{};
 }
 

@@ -117,6 +117,7 @@ void HomeSession::end_move(const std::vector<pid_t>& were_away) {
 void HomeSession::replace_acceptor(NodeId node, Link& link) {
     home_->acceptors.at(node).link.on_frame([](ReceivedFrame&&) {});  // it lives on for a moment
     hear(home_->acceptors.replace(node, link));
+    home_->futexes.news().replace_peer(node, link);
     events_->on_new_acceptor(home_->acceptors.at(node));
 }
 
@@ -228,13 +229,12 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     if (it == home_->threads.end() || home_->debugging.takes_stop(tid, status)) return;
     HomeThread& thread = *it->second;
     home_->resting.follow(thread, status);
+    home_->signals.restarted().note(tid, status);
     if (home_->call_stops && status.kind == WaitStatus::Kind::syscall_stop) {
-        home_->call_stops->on_call_stop(tid);  // whoever waits for another stop still gets that
-        return;
+        return home_->call_stops->on_call_stop(tid);  // who waits for another still gets that
     }
     if (thread.process->doomed && !thread.helper && !status.ended()) {
-        home_->failures.on_doomed_stop(thread, status);
-        return;
+        return home_->failures.on_doomed_stop(thread, status);
     }
     if (thread.awaited) {
         // Code waits for this thread's next stop. A death must be handled below as well.

@@ -11,6 +11,7 @@
 #include "monitor/home/part.h"
 #include "monitor/home/silent_interruptions.h"
 #include "monitor/tracee/notifier.h"
+#include "monitor/tracee/restarted_calls.h"
 #include "syscall/table.h"
 
 namespace gpr::home {
@@ -35,6 +36,7 @@ public:
     // The filter has reported a call of a thread.
     void note_reported(HomeThread& thread, const Notification& n);
     void on_thread_end(pid_t tid) { reported_.erase(tid); }
+    [[nodiscard]] RestartedCalls& restarted() { return restarted_; }
 
 private:
     void pass_on(HomeThread& thread, int signal);
@@ -54,6 +56,7 @@ private:
     Home& home_;
     SilentInterruptions silent_interruptions_;
     std::unordered_map<pid_t, Reported> reported_;  // the last one, by tid
+    RestartedCalls restarted_;
 };
 
 }  // namespace gpr::home

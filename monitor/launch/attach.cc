@@ -207,7 +207,9 @@ int run_attach(const ExecOptions& options, pid_t pid, const StartLocalAcceptor& 
     Place place;
     int status = attach_to(options, pid, start_local, *outputs, place, is_attached);
     for (ExecOptions moved = options; status == 0 && place.next;) {
-        moved.acceptors = {place.next->to};
+        const std::string name = moved.acceptors.at(place.next->node - 1u).name;
+        AcceptorAddress& other = moved.acceptors.at(place.next->node - 1u) = place.next->to;
+        if (moved.acceptors.size() > 1) other.name = name;  // rules may say it
         if (!place.next->token_file.empty()) moved.token_file = place.next->token_file;
         if (kill(pid, 0) != 0) break;  // it has ended
         status = attach_to(moved, pid, start_local, *outputs, place, [](int) {});

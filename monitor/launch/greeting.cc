@@ -17,8 +17,9 @@ Result<LocalAcceptor> start_none(const LogOptions&) {
 
 }  // namespace
 
-Greeting::Greeting(Loop& loop, ExecOptions options, std::string session, pid_t program)
+Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string session, pid_t program)
     : options_(std::move(options)),
+      node_(node),
       session_(std::move(session)),
       program_(program),
       over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
@@ -29,7 +30,7 @@ Greeting::Greeting(Loop& loop, ExecOptions options, std::string session, pid_t p
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
     thread_ = std::thread([this] {
-        outcome_ = greet_acceptor_of(options_, 1, session_, {}, start_none, program_);
+        outcome_ = greet_acceptor_of(options_, node_, session_, {}, start_none, program_);
         eventfd_write(over_.get(), 1);
     });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);

@@ -18,8 +18,9 @@ namespace gpr {
 
 class Greeting {
 public:
-    // Begins. options: with the acceptor as the only one. The destructor waits until it is over.
-    Greeting(Loop& loop, ExecOptions options, std::string session, pid_t program);
+    // Begins to greet the acceptor that is this node in the options. The destructor waits until it
+    // is over.
+    Greeting(Loop& loop, ExecOptions options, NodeId node, std::string session, pid_t program);
     ~Greeting();
     Greeting(const Greeting&) = delete;
     Greeting& operator=(const Greeting&) = delete;
@@ -29,6 +30,7 @@ public:
 
 private:
     ExecOptions options_;
+    NodeId node_;
     std::string session_;
     pid_t program_;
     Fd over_;  // an eventfd

@@ -124,8 +124,33 @@ std::unique_ptr<Progress> SessionHost::progress_of(Link& link) {
                                       [this] { return session_->waits_for_pages(); });
 }
 
-Result<> SessionHost::can_move(const EstablishedAcceptor& to) const {
-    const Peer& now = peers_.front();
+Result<NodeId> SessionHost::node_to_leave(const Move& move) const {
+    std::string names;
+    std::optional<NodeId> found;
+    for (size_t i = 0; i < options_.acceptors.size(); i++) {
+        const AcceptorAddress& one = options_.acceptors[i];
+        names += fmt::format("{}{} at {}", names.empty() ? "" : ", ", one.name, one.address);
+        const bool is_meant =
+            move.from.empty() || move.from == one.name || move.from == one.address;
+        if (is_meant && !found) found = static_cast<NodeId>(i + 1);
+        if (one.address == move.to.address && options_.acceptors.size() > 1) {
+            return fail(fmt::format("the session has acceptor {} already", text_of(one)));
+        }
+    }
+    if (options_.acceptors.size() > 1 && move.from.empty()) {
+        return fail(
+            fmt::format("the session has several acceptors ({}); say which of them it is "
+                        "to leave, with '--from NAME'",
+                        names));
+    }
+    if (!found) {
+        return fail(fmt::format("the session has no acceptor {}; it has {}", move.from, names));
+    }
+    return *found;
+}
+
+Result<> SessionHost::can_move(const EstablishedAcceptor& to, NodeId node) const {
+    const Peer& now = peers_.at(node - 1u);
     for (const std::string& feature : lacking_at(to.peer.host, describe_this_host())) {
         if (std::ranges::find(now.lacking, feature) != now.lacking.end()) continue;
         return fail(
@@ -143,11 +168,14 @@ Result<> SessionHost::can_move(const EstablishedAcceptor& to) const {
 
 Task<Result<>> SessionHost::move(Move move) {
     if (moves_) co_return fail("the session moves already");
-    if (options_.acceptors.size() != 1) co_return fail("the session has several acceptors");
+    auto leaves = node_to_leave(move);
+    if (!leaves) co_return tl::make_unexpected(leaves.error());
+    move.node = *leaves;
     if (options_.attaches) co_return co_await leave_for(std::move(move));
     moves_ = true;
     auto connected = co_await greet(move);
-    Result<> possible = connected ? can_move(*connected) : tl::make_unexpected(connected.error());
+    Result<> possible =
+        connected ? can_move(*connected, move.node) : tl::make_unexpected(connected.error());
     if (possible) {
         const auto began = Clock::now();
         auto away = co_await session_->begin_move();
@@ -156,7 +184,7 @@ Task<Result<>> SessionHost::move(Move move) {
             session_->end_move(*away);
             const std::chrono::duration<double, std::milli> took = Clock::now() - began;
             spdlog::info("{} processes move to {}: home within {:.1f} ms", away->size(),
-                         links_.front()->peer_name(), took.count());
+                         links_.at(move.node - 1u)->peer_name(), took.count());
         } else {
             possible = tl::make_unexpected(away.error());
         }
@@ -167,9 +195,9 @@ Task<Result<>> SessionHost::move(Move move) {
 
 Task<Result<EstablishedAcceptor>> SessionHost::greet(const Move& to) {
     ExecOptions wanted = options_;
-    wanted.acceptors = {to.to};
+    wanted.acceptors.at(to.node - 1u) = to.to;
     if (!to.token_file.empty()) wanted.token_file = to.token_file;
-    Greeting greeting(*loop_, std::move(wanted), id_, program_);
+    Greeting greeting(*loop_, std::move(wanted), to.node, id_, program_);
     auto connected = co_await greeting.outcome();
     co_return connected;
 }
@@ -178,7 +206,8 @@ Task<Result<EstablishedAcceptor>> SessionHost::greet(const Move& to) {
 Task<Result<>> SessionHost::leave_for(Move to) {
     moves_ = true;
     const auto connected = co_await greet(to);
-    Result<> possible = connected ? can_move(*connected) : tl::make_unexpected(connected.error());
+    Result<> possible =
+        connected ? can_move(*connected, to.node) : tl::make_unexpected(connected.error());
     if (possible) {
         next_ = std::move(to);
         constexpr std::chrono::milliseconds until_told{20};  // for who has asked, over this loop
@@ -199,18 +228,21 @@ Task<Result<>> SessionHost::leave_for(Move to) {
 // Nothing of the session is at the acceptor that it has.
 void SessionHost::take_over(EstablishedAcceptor connected, const Move& move) {
     tell_of(connected);
-    peers_.front().name = connected.peer_name;
-    peers_.front().welcome = connected.peer;
-    options_.acceptors.front().address = move.to.address;
-    options_.acceptors.front().name = move.to.name;
+    const size_t place = move.node - 1u;
+    peers_.at(place).name = connected.peer_name;
+    peers_.at(place).welcome = connected.peer;
+    AcceptorAddress& named = options_.acceptors.at(place);
+    named.address = move.to.address;
+    if (options_.acceptors.size() == 1) named.name = move.to.name;  // else rules may name it
     if (!move.token_file.empty()) options_.token_file = move.token_file;
-    progress_.clear();
-    links_.front()->close("the program goes on at another acceptor");
-    former_links_.push_back(std::move(links_.front()));
-    links_.front() = make_link(*loop_, std::move(connected));
-    session_->replace_acceptor(1, *links_.front());
-    session_->keep_standby(1, peers_.front().welcome.standby);
-    progress_.push_back(progress_of(*links_.front()));
+    progress_.at(place).reset();
+    std::unique_ptr<Link>& link = links_.at(place);
+    link->close("the program goes on at another acceptor");
+    former_links_.push_back(std::move(link));
+    link = make_link(*loop_, std::move(connected));
+    session_->replace_acceptor(move.node, *link);
+    session_->keep_standby(move.node, peers_.at(place).welcome.standby);
+    progress_.at(place) = progress_of(*link);
 }
 
 Result<> SessionHost::trace_to(Fd reader) {
@@ -228,11 +260,12 @@ int SessionHost::run() {
     for (const Peer& peer : peers_) {
         for (const Device& device : peer.welcome.devices) facts.devices.push_back(device.id);
     }
-    const SessionControl control(
-        *loop_, *session_, program_, facts, std::exchange(metrics_, {}),
-        [this](std::string name, std::string address, std::string token_file) {
-            return move({{std::move(name), std::move(address)}, std::move(token_file)});
-        });
+    const SessionControl control(*loop_, *session_, program_, facts, std::exchange(metrics_, {}),
+                                 [this](SessionControl::MoveOrder to) {
+                                     return move({{std::move(to.name), std::move(to.address)},
+                                                  std::move(to.from),
+                                                  std::move(to.token_file)});
+                                 });
     if (gdb_) {
         gdb_->begin(session_->state(), program_);
         if (!gdb_->address().empty()) {

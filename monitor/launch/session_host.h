@@ -59,7 +59,9 @@ public:
     // On an error it is where it was, or rests at home.
     struct Move {
         AcceptorAddress to;
+        std::string from;  // name or address of the acceptor that is left; empty: the only one
         std::string token_file;  // empty: the session's own
+        NodeId node = 1;         // of the acceptor that is left; move() finds it
     };
     Task<Result<>> move(Move move);
     // Where the program goes on that this session has detached for that.
@@ -77,7 +79,8 @@ private:
     Result<> compare(pid_t program);
 
     std::unique_ptr<Progress> progress_of(Link& link);
-    Result<> can_move(const EstablishedAcceptor& to) const;
+    Result<NodeId> node_to_leave(const Move& move) const;
+    Result<> can_move(const EstablishedAcceptor& to, NodeId node) const;
     Task<Result<EstablishedAcceptor>> greet(const Move& to);
     Task<Result<>> leave_for(Move to);
     void take_over(EstablishedAcceptor connected, const Move& move);

@@ -16,12 +16,27 @@ void FutexNews::use(std::unique_ptr<CallWatch> watch, OnWake on_wake) {
     watch_ = std::move(watch);
     on_wake_ = std::move(on_wake);
     watch_->set_elsewhere(waiting_elsewhere());
-    for (Peer& peer : peers_) peer.link->before_frame([this, &peer] { tell_waiters(peer); });
+    for (Peer& peer : peers_) tell_before_frames(peer);
     wakes_ = loop_.watch(watch_->fd(), POLLIN, [this](uint32_t) {
         watch_->fetch([this](const WatchedWake& wake) {
             on_wake_(wake.pid, wake.tid, {wake.address, wake.count, wake.bitset, false});
         });
     });
+}
+
+void FutexNews::tell_before_frames(Peer& peer) {
+    peer.link->before_frame([this, &peer, link = peer.link] {
+        if (peer.link == link) tell_waiters(peer);
+    });
+}
+
+void FutexNews::replace_peer(NodeId node, Link& link) {
+    auto peer = std::ranges::find(peers_, node, &Peer::node);
+    if (peer == peers_.end()) return;
+    *peer = {node, &link, {}, {}};
+    if (!watch_) return;
+    watch_->set_elsewhere(waiting_elsewhere());
+    tell_before_frames(*peer);
 }
 
 void FutexNews::stop() {

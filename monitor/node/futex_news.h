@@ -27,6 +27,8 @@ public:
 
     // Adds a node that this one has a link to. To be called before use().
     void add_peer(NodeId node, Link& link) { peers_.push_back({node, &link, {}, {}}); }
+    // Another peer has taken the place of this one. Nothing is known of its waiters yet.
+    void replace_peer(NodeId node, Link& link);
     // From now on private wakes of processes that join are reported to `on_wake`, some time after
     // they were made, and need not be intercepted.
     void use(std::unique_ptr<CallWatch> watch, OnWake on_wake);
@@ -65,6 +67,7 @@ private:
 
     // The waiters at this node's peers, except for one peer.
     [[nodiscard]] WaiterSummary waiting_elsewhere(const Peer* but = nullptr) const;
+    void tell_before_frames(Peer& peer);
     void tell_waiters(Peer& peer);
     [[nodiscard]] static bool may_wait_at(const Peer& peer, uint64_t address) {
         return !peer.waiting || peer.waiting->may_wait(address);

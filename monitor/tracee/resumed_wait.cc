@@ -218,7 +218,7 @@ bool ResumedWait::is_interrupted(pid_t tid, const user_regs_struct& regs,
                                  std::optional<Clock::time_point> begun) const {
     auto place = [](const user_regs_struct& r) { return std::tuple(r.rip, r.rsp, r.orig_rax); };
     bool alike = is_interrupted_wait(regs) && place(regs) == place(regs_) &&
-                 arguments_of(regs) == arguments_of(regs_) && begun == begun_;
+                 arguments_of(regs) == arguments_of(regs_) && (!begun || begun == begun_);
     // Since it was resumed, the thread has slept once in the call and once in its present stop, and
     // in stops before and after the call if there are any. If it has slept more often, this may be
     // a new call.

@@ -25,7 +25,16 @@ enum place {
     EVERYWHERE = PARENT | CHILD | OWN,
     THREADS = PARENT | CHILD,
 };
-enum { MIDWAY_MS = 1500, BLOCKED_MS = 2600, MANY_MS = 30000, MOST_WAITS = 96, WORDS = 4 };
+enum { MANY_MS = 30000, MOST_WAITS = 96, WORDS = 4 };
+// All waits last as many times as long as the variable GUEST_TIMES says, so that there is time to
+// do something to who waits.
+static int blocked_times = 1;
+// Without those that have one of these words in their name, which commas part.
+static const char* blocked_without;
+// In this process only, and without memory that is shared.
+static int blocked_alone;
+#define MIDWAY_MS (1500 * blocked_times)
+#define BLOCKED_MS (2600 * blocked_times)
 
 struct wait;
 typedef void (*blocked_step)(struct wait*);
@@ -235,10 +244,23 @@ static inline void blocked_until(int done) {
     }
 }
 
+static inline int blocked_is_left_out(const char* name) {
+    char words[64], *rest = words;
+    snprintf(words, sizeof words, "%s", blocked_without ? blocked_without : "");
+    for (const char* word; (word = strsep(&rest, ","));) {
+        if (*word && strcasestr(name, word)) return 1;
+    }
+    return 0;
+}
+
 static inline void blocked_instances(const struct kind* kinds, int count) {
     for (int i = 0; i < count; i++) {
         for (int place = PARENT; place <= OWN; place *= 2) {
-            if (!(kinds[i].places & place)) continue;
+            const int places = !blocked_alone                         ? kinds[i].places
+                               : (kinds[i].places & (PARENT | CHILD)) ? PARENT
+                                                                      : 0;
+            if (!(places & place)) continue;
+            if (blocked_is_left_out(kinds[i].name)) continue;
             CHECK(blocked_count < MOST_WAITS);
             struct wait* w = &blocked_waits[blocked_count];
             *w = (struct wait){.kind = &kinds[i], .place = (enum place)place};
@@ -273,10 +295,15 @@ static inline int blocked_report(void) {
 }
 
 static inline int blocked_run(const struct kind* kinds, int count) {
+    const char* times = getenv("GUEST_TIMES");
+    if (times) blocked_times = atoi(times);
+    CHECK(blocked_times > 0);
+    blocked_without = getenv("GUEST_WITHOUT");
+    blocked_alone = getenv("GUEST_ALONE") != NULL;
     CHECK_EQ(pipe(blocked_pipe), 0);
     blocked_parent = getpid();
     blocked_words = mmap(NULL, MOST_WAITS * WORDS * sizeof *blocked_words, PROT_READ | PROT_WRITE,
-                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+                         (blocked_alone ? MAP_PRIVATE : MAP_SHARED) | MAP_ANONYMOUS, -1, 0);
     CHECK(blocked_words != MAP_FAILED);
     CHECK(signal(SIGPIPE, SIG_IGN) != SIG_ERR);
     blocked_instances(kinds, count);

@@ -24,7 +24,8 @@
 #define SYS_futex_waitv 449
 #endif
 // Of sockets the kernel counts in ticks, of which the first has begun already.
-enum { LIMIT_MS = 2300, TICK_MS = 11, CALL_FUTEX_WAIT = 455, SIZE_U32_PRIVATE = 0x82 };
+#define LIMIT_MS (2300 * blocked_times)
+enum { TICK_MS = 11, CALL_FUTEX_WAIT = 455, SIZE_U32_PRIVATE = 0x82 };
 
 static int tells_late;
 static __thread long began_ms;  // before its end was computed
@@ -230,9 +231,12 @@ static void by_full_mq(struct wait* w) {
     EXPECT_EQ(attributes.mq_curmsgs, 1);
 }
 
-static const struct timeval socket_limit = {LIMIT_MS / 1000, LIMIT_MS % 1000 * 1000};
+static struct timeval socket_limit(void) {
+    return (struct timeval){LIMIT_MS / 1000, LIMIT_MS % 1000 * 1000};
+}
 static void limit_socket(struct wait* w, int option) {
-    EXPECT_EQ(setsockopt(w->fds[0], SOL_SOCKET, option, &socket_limit, sizeof socket_limit), 0);
+    const struct timeval time = socket_limit();
+    EXPECT_EQ(setsockopt(w->fds[0], SOL_SOCKET, option, &time, sizeof time), 0);
 }
 static void make_sockets(struct wait* w) {
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_DGRAM, 0, w->fds), 0);
@@ -285,7 +289,7 @@ static void handle_alarm(struct wait* w) {
 }
 static void by_interval_timer(struct wait* w) {
     handle_alarm(w);
-    struct itimerval time = {.it_value = socket_limit};
+    struct itimerval time = {.it_value = socket_limit()};
     begin();
     EXPECT_EQ(setitimer(ITIMER_REAL, &time, NULL), 0);
     EXPECT_ERRNO(pause(), EINTR);

@@ -68,6 +68,7 @@ class Lane:
         self.acceptor_log = self.root / "acceptor.log"
         self._acceptor: subprocess.Popen | None = None
         self._second: subprocess.Popen | None = None
+        self._third: subprocess.Popen | None = None
         self._is_guest = False
         self._mounts_before: set[str] = set()
 
@@ -114,7 +115,7 @@ class Lane:
         other.root.mkdir()
         os.chmod(other.root, 0o755)
         other.case_dir = other.root / "case"
-        other._acceptor, other._second, other._is_guest = None, None, True
+        other._acceptor, other._second, other._third, other._is_guest = None, None, None, True
         return other
 
     @staticmethod
@@ -123,7 +124,7 @@ class Lane:
 
     def close(self) -> None:
         process_tree.kill_all(set())
-        for daemon in (self._acceptor, self._second):
+        for daemon in (self._acceptor, self._second, self._third):
             if daemon:
                 daemon.wait()
         shutil.rmtree(self.root, ignore_errors=True)
@@ -160,7 +161,7 @@ class Lane:
 
     def protected(self) -> set[int]:
         """Processes that belong to the lane and not to a case."""
-        return {daemon.pid for daemon in (self._acceptor, self._second) if daemon}
+        return {daemon.pid for daemon in (self._acceptor, self._second, self._third) if daemon}
 
     def stop_acceptor(self) -> None:
         if self._acceptor and self._acceptor.poll() is None:
@@ -177,6 +178,13 @@ class Lane:
         """The same on the third host."""
         if not self._is_guest and not self._runs(self._second):
             self._second = self._start_daemon("second", self.second_address, options)
+
+    def ensure_third_acceptor(self) -> str:
+        """One more on the third host; its address."""
+        address = f"{SECOND_ACCEPTOR_IP}:{PORT + 1}"
+        if not self._is_guest and not self._runs(self._third):
+            self._third = self._start_daemon("second", address, ())
+        return address
 
     def kill_second_acceptor(self) -> None:
         self._second.kill()
@@ -196,7 +204,7 @@ class Lane:
                 ["nsenter", f"--net=/run/netns/{host}", *command], stdin=subprocess.DEVNULL,
                 stdout=log, stderr=log, preexec_fn=die_with_parent, cwd="/")
         deadline = time.monotonic() + START_TIMEOUT_S
-        while not self._listens(daemon):
+        while not self._listens(daemon, address):
             if daemon.poll() is not None or time.monotonic() > deadline:
                 tail = self.acceptor_log.read_text(errors="replace")[-2000:]
                 raise LaneError(f"the acceptor does not listen on {address}:\n{tail}")
@@ -215,12 +223,12 @@ class Lane:
             shutil.chown(self.token_file, self.user)
 
     @staticmethod
-    def _listens(daemon: subprocess.Popen) -> bool:
+    def _listens(daemon: subprocess.Popen, address: str) -> bool:
         try:
             table = Path(f"/proc/{daemon.pid}/net/tcp").read_text()
         except OSError:
             return False
-        wanted = f":{PORT:04X}"
+        wanted = f":{int(address.rsplit(':', 1)[1]):04X}"
         return any(line.split()[1].endswith(wanted) and line.split()[3] == "0A"
                    for line in table.splitlines()[1:])
 
