@@ -210,6 +210,11 @@ uint64_t Crossings::take_cleared_word(pid_t pid, pid_t tid) {
     return std::exchange(cleared_there_[pid][tid], 0);
 }
 
+void Crossings::on_thread_end(pid_t pid, pid_t tid) {
+    const auto words = cleared_there_.find(pid);
+    if (words != cleared_there_.end()) words->second.erase(tid);
+}
+
 std::vector<CountedPlace> Crossings::places_of(pid_t pid, size_t most) const {
     const auto found = places_.find(pid);
     return found == places_.end() ? std::vector<CountedPlace>() : found->second.most_frequent(most);

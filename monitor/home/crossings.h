@@ -34,6 +34,7 @@ public:
     // The word that the end of this thread clears (set_tid_address) if the kernel of the acceptor
     // where it last was knows that, and home's does not; else 0. From now on home's shall.
     uint64_t take_cleared_word(pid_t pid, pid_t tid);
+    void on_thread_end(pid_t pid, pid_t tid);
     // Its image has ended.
     void forget_places(pid_t pid) {
         places_.erase(pid);

@@ -98,6 +98,7 @@ void Ends::on_end(HomeThread& thread) {
     pid_t tid = thread.tid;
     HomeProcess& process = *thread.process;
     if (thread.stub) thread.stub->on_death();
+    home_.crossings.on_thread_end(process.pid, tid);
     if (thread.helper || tid == process.pid) home_.orphaned_helpers.note_end(tid, thread.helper);
     if (home_.policy.mixed() && !thread.helper) home_.last_words.tell_exit(thread);
     if (process.shares_memory_with) home_.vfork_children.on_end(thread);
