@@ -17,17 +17,19 @@ void SilentInterruptions::on_birth(HomeProcess& parent, bool in_same_process) {
     parent.watches_interruptions = true;
     auto watched = watch(parent.pid);
     if (watched) return;
-    refused_ = true;
-    spdlog::info("signals that are ignored may interrupt calls: {}", watched.error().message());
+    spdlog::info("signals that process {} ignores may interrupt its calls: {}", parent.pid,
+                 watched.error().message());
 }
 
 Result<> SilentInterruptions::watch(pid_t pid) {
     if (home_.futexes.news().watched()) {
         return home_.futexes.news().join(pid, pid, StopsAtEnd{.interrupted = true});
     }
-    if (!home_.options.bpf) return fail(EPERM, "BPF is not to be used");
     if (!watch_) {
+        refused_ = true;
+        if (!home_.options.bpf) return fail(EPERM, "BPF is not to be used");
         GPR_TRY(watch_, CallWatch::load());
+        refused_ = false;
         watch_->set_elsewhere(WaiterSummary{});  // it is not to report wakes
     }
     return watch_->join(pid, pid, StopsAtEnd{.interrupted = true});

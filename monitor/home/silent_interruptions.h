@@ -29,7 +29,7 @@ private:
     Home& home_;
     // Of a session in which nobody watches futexes; loaded for the first process that needs it.
     std::unique_ptr<CallWatch> watch_;
-    bool refused_ = false;
+    bool refused_ = false;  // it cannot be loaded
 };
 
 }  // namespace gpr::home
