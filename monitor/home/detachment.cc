@@ -148,7 +148,6 @@ Task<Result<void>> Detachment::detach_all() {
 Task<Result<void>> Detachment::detach_those_here() {
     is_under_way_ = true;
     home_.signals.silent_interruptions().stop();
-    for (const auto& [pid, process] : home_.processes) process->watches_interruptions = false;
     co_await split_children();
     for (const auto& [pid, process] : home_.processes) {
         auto possible = home_.homecoming.can_leave(*process);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 #include "base/log.h"
 #include "monitor/home/futexes.h"
@@ -19,6 +20,16 @@ void SilentInterruptions::on_birth(HomeProcess& parent, bool in_same_process) {
     if (watched) return;
     spdlog::info("signals that process {} ignores may interrupt its calls: {}", parent.pid,
                  watched.error().message());
+}
+
+void SilentInterruptions::stop() {
+    watch_.reset();
+    for (const auto& [pid, process] : home_.processes) {
+        const bool watched = std::exchange(process->watches_interruptions, false);
+        if (!watched || process->started_remotely) continue;
+        auto left = home_.futexes.news().join(pid, pid, StopsAtEnd{});
+        if (!left) spdlog::warn("{}", left.error().message());
+    }
 }
 
 Result<> SilentInterruptions::watch(pid_t pid) {

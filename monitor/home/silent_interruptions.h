@@ -20,8 +20,9 @@ public:
 
     // A process has got a child or another thread.
     void on_birth(HomeProcess& parent, bool in_same_process);
-    // No thread is stopped any more by the watch of processes that are not split.
-    void stop() { watch_.reset(); }
+    // No thread of a process that is not split is stopped any more: it may be about to lose its
+    // tracer.
+    void stop();
 
 private:
     Result<> watch(pid_t pid);
