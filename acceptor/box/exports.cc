@@ -1,5 +1,7 @@
 #include "acceptor/box/exports.h"
 
+#include <fnmatch.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -31,6 +33,20 @@ Failure not_exported(const RemotePath& rule, const std::string& path) {
         fmt::format("path rule '{}': this acceptor does not show {}; its administrator can, "
                     "with 'gpr acceptor --export {}'",
                     rule.glob, path, path));
+}
+
+// Whether a file of this host matches. Where programs and libraries are, folders are large and
+// seldom change; everywhere else the kernel is asked each time.
+bool has_match(const std::string& glob, FolderNames& folders) {
+    const std::string folder = literal_part(glob);
+    const std::string pattern = glob.size() > folder.size() ? glob.substr(folder.size() + 1) : "";
+    if (!folder.starts_with("/usr/") || pattern.find('/') != std::string::npos) {
+        return !files_matching(glob).empty();
+    }
+    const auto& names = folders.of(folder);
+    return std::any_of(names.begin(), names.end(), [&](const std::string& name) {
+        return fnmatch(pattern.c_str(), name.c_str(), FNM_PERIOD) == 0;
+    });
 }
 
 // The target of a link decides, not its name.
@@ -182,23 +198,25 @@ Result<std::vector<SandboxMount>> plan_mounts(const std::vector<RemotePath>& wan
 
 std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
                                           const std::vector<std::string>& exports,
-                                          const std::vector<std::string>& hidden) {
+                                          const std::vector<std::string>& hidden,
+                                          FolderNames& folders) {
     std::map<std::string, std::vector<RemotePath>> profiles;
     for (const RemotePath& rule : wanted) {
         if (!rule.standby.empty()) profiles[rule.standby].push_back(rule);
     }
     std::vector<std::string> found;
     for (auto& [name, rules] : profiles) {
-        const bool can_be_shown = plan_mounts(rules, exports, hidden).has_value();
+        if (!plan_mounts(rules, exports, hidden)) continue;
         // A directory is shown for a pattern also if nothing in it matches.
-        std::erase_if(rules, [](const RemotePath& rule) {
-            return rule.when_missing ||
-                   (has_wildcard(rule.glob) && files_matching(rule.glob).empty());
+        std::erase_if(rules, [&](const RemotePath& rule) {
+            return rule.when_missing || (has_wildcard(rule.glob) && !has_match(rule.glob, folders));
         });
         const auto mounts = plan_mounts(rules, exports, hidden);
-        if (can_be_shown && mounts && !mounts->empty()) found.push_back(name);
+        if (mounts && !mounts->empty()) found.push_back(name);
     }
     return found;
 }
+
+void read_ahead(FolderNames& folders) { folders.of("/usr/lib/x86_64-linux-gnu"); }
 
 }  // namespace gpr

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/box/folder_names.h"
 #include "acceptor/box/sandbox.h"
 #include "transport/handshake.h"
 
@@ -24,6 +25,9 @@ Result<std::vector<SandboxMount>> plan_mounts(const std::vector<RemotePath>& wan
 // and one of them exists that is not only for files missing at home.
 std::vector<std::string> standby_profiles(const std::vector<RemotePath>& wanted,
                                           const std::vector<std::string>& exports,
-                                          const std::vector<std::string>& hidden = {});
+                                          const std::vector<std::string>& hidden,
+                                          FolderNames& folders);
+// Reads what most profiles look into, before there is a session.
+void read_ahead(FolderNames& folders);
 
 }  // namespace gpr

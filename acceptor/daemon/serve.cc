@@ -50,7 +50,7 @@ struct Admitted {
 };
 
 // Decides what the peer gets before it is welcomed, so that a refused peer learns nothing else.
-Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& welcome,
+Result<> admit_peer(ServeOptions& options, const Hello& hello, Welcome& welcome,
                     Admitted& admitted) {
     GPR_TRY(auto verdict, options.admit(hello));
     if (hello.want_inventory) {
@@ -64,7 +64,7 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
     GPR_CHECK(check_calls(hello.calls, options.network));
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
-    admitted.standby = standby_profiles(hello.paths, options.exports, hidden);
+    admitted.standby = standby_profiles(hello.paths, options.exports, hidden, options.folders);
     auto wanted = hello.paths;
     keep_standby(wanted, admitted.standby);
     std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
@@ -74,8 +74,7 @@ Result<> admit_peer(const ServeOptions& options, const Hello& hello, Welcome& we
     return {};
 }
 
-Result<EstablishedInitiator> prove_peer(Fd connection, const ServeOptions& options,
-                                        Admitted& admitted) {
+Result<EstablishedInitiator> prove_peer(Fd connection, ServeOptions& options, Admitted& admitted) {
     const auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     GPR_TRY(const auto tokens, options.load_tokens());
     AcceptOptions accept_options{options.peer, options.allow_plain};
@@ -143,7 +142,7 @@ std::string reason_of(const Error& error, const std::string& peer) {
 
 }  // namespace
 
-int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker) {
+int serve_connection(Fd connection, ServeOptions& options, const WorkerMain& worker) {
     Admitted admitted;
     auto established = prove_peer(std::move(connection), options, admitted);
     if (!established) {

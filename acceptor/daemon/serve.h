@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/box/folder_names.h"
 #include "acceptor/box/sandbox.h"
 #include "acceptor/box/session_user.h"
 #include "acceptor/daemon/network_allowance.h"
@@ -26,6 +27,7 @@ struct ServeOptions {
     std::vector<std::string> features;             // this host's, for the Welcome
     std::vector<std::string> hidden_cpu_features;  // by their names in monitor/node/host_match.h
     std::vector<std::string> exports;              // files that sessions may see, see exports.h
+    FolderNames folders;                           // perhaps read in advance
     // Called once the peer has proven its token. Returns the devices that it gets, and the
     // inventory if that is known. The peer is told of an error.
     std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
@@ -44,6 +46,6 @@ inline constexpr int worker_refused_peer = 100;
 inline constexpr int worker_without_sandbox = 102;
 inline constexpr int worker_not_executed = 103;
 
-int serve_connection(Fd connection, const ServeOptions& options, const WorkerMain& worker);
+int serve_connection(Fd connection, ServeOptions& options, const WorkerMain& worker);
 
 }  // namespace gpr

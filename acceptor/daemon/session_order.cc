@@ -139,10 +139,12 @@ struct HandedMessage {
 
 // What any session needs is done before. Then its descriptors get the numbers that they would have
 // had from the start.
-void wait_for_session() {
+FolderNames wait_for_session() {
     prctl(PR_SET_NAME, spare_process_name);
     TlsStream::prepare();
     static_cast<void>(describe_this_host());
+    FolderNames folders;
+    read_ahead(folders);
     const Fd socket(fcntl(connection_number, F_DUPFD_CLOEXEC, tally_number + 1));
     for (const int number : {connection_number, order_number}) close(number);
     HandedMessage message(most_handed);
@@ -157,6 +159,7 @@ void wait_for_session() {
         close(fd);
     }
     for (size_t i = 0; i < fds.size(); i++) dup2(high[i].get(), numbers.at(i));
+    return folders;
 }
 
 Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
@@ -219,15 +222,16 @@ Result<OrderedSession> receive_session() {
     struct stat status {};
     const auto look = [&] { return is_order(order_number) && fstat(order_number, &status) == 0; };
     if (!look()) return fail("only an acceptor calls this; see 'gpr acceptor --help'");
+    FolderNames folders;
     if (status.st_size == 0) {
-        wait_for_session();
+        folders = wait_for_session();
         if (!look()) return fail("the session's order has not come");
     }
     const Fd order(order_number);
     std::string text(static_cast<size_t>(status.st_size), '\0');
     const auto got = pread(order.get(), text.data(), text.size(), 0);
     if (got != static_cast<ssize_t>(text.size())) return fail(errno, "read the session's order");
-    OrderedSession session{Fd(connection_number), Fd(), {}, Fd()};
+    OrderedSession session{Fd(connection_number), Fd(), {}, Fd(), std::move(folders)};
     if (fcntl(channel_number, F_GETFD) >= 0) session.channel = Fd(channel_number);
     if (fcntl(tally_number, F_GETFD) >= 0) session.tally = Fd(tally_number);
     for (const int fd : {connection_number, channel_number, tally_number}) {
@@ -257,6 +261,7 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     serve.features = order.features;
     serve.hidden_cpu_features = order.options.pretend_without;
     serve.exports = order.options.exports;
+    serve.folders = std::move(session.folders);
     serve.network = order.options.network;
     serve.user_ids = order.options.user_ids;
     serve.admit = [&](const Hello& hello) {

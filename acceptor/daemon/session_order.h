@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "acceptor/box/folder_names.h"
 #include "acceptor/daemon/acceptor_options.h"
 #include "acceptor/daemon/serve.h"
 #include "base/fd.h"
@@ -32,7 +33,8 @@ struct OrderedSession {
     Fd connection;
     Fd channel;
     SessionOrder order;
-    Fd tally;  // memory of a SessionTally; none if nobody reads it
+    Fd tally;                  // memory of a SessionTally; none if nobody reads it
+    FolderNames folders = {};  // what the worker has read while it waited
 };
 
 // Runs the session, in a new child of the daemon, to its end. Returns the exit status.

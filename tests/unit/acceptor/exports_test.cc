@@ -5,7 +5,9 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
+#include <thread>
 
 #include "tests/unit/temporary_folder.h"
 
@@ -169,8 +171,9 @@ TEST_CASE("a profile stands by where all of it can be shown and some of it is th
             rule.standby = "p";
         }
         rules.push_back({tree.at("/nowhere")});  // no part of it
-        return standby_profiles(rules, {tree.at("/open"), tree.at("/dev/x*")}, tree.hidden) ==
-               Names{"p"};
+        FolderNames folders;
+        return standby_profiles(rules, {tree.at("/open"), tree.at("/dev/x*")}, tree.hidden,
+                                folders) == Names{"p"};
     };
     CHECK(standing_by({{"/open/a.so"}}));
     CHECK(standing_by({{"/open/a.so"}, {"/open/nothing*"}, {"/open/nothing", "", true}}));
@@ -179,6 +182,44 @@ TEST_CASE("a profile stands by where all of it can be shown and some of it is th
     CHECK_FALSE(standing_by({{"/open/a.so", "", true}}));  // it has nothing of its own
     CHECK_FALSE(standing_by({{"/dev/nothing*"}, {"/open", "", true}}));
     CHECK_FALSE(standing_by({{"/open/nothing*"}, {"/open", "", true}}));
+}
+
+TEST_CASE("of a profile's libraries one is enough") {
+    FolderNames folders;
+    read_ahead(folders);
+    const auto standing_by = [&](const std::vector<std::string>& globs) {
+        std::vector<RemotePath> rules;
+        for (const std::string& glob : globs) {
+            rules.push_back({"/usr/lib/x86_64-linux-gnu/" + glob, "", false, "p"});
+        }
+        return standby_profiles(rules, {"/usr"}, {}, folders) == Names{"p"};
+    };
+    CHECK(standing_by({"libc.so*"}));
+    CHECK(standing_by({"no-such-library*", "lib[bc].so.?"}));
+    CHECK_FALSE(standing_by({"no-such-library*", "libc.so*.not"}));
+}
+
+TEST_CASE("names in a folder are read again once it has changed") {
+    using namespace std::chrono_literals;
+    const TemporaryFolder folder;
+    FolderNames folders;
+    const auto names = [&] {
+        Names sorted = folders.of(folder.path());
+        std::sort(sorted.begin(), sorted.end());
+        return sorted;
+    };
+    CHECK(folders.of(folder.path() + "/none").empty());
+    CHECK(names().empty());
+    (void)folder.write("a", "");
+    CHECK(names() == Names{"a"});
+    (void)folder.write("b", "");
+    CHECK(names() == Names{"a", "b"});
+    std::this_thread::sleep_for(4s);  // from now on the time of its last change tells
+    CHECK(names() == Names{"a", "b"});
+    fs::rename(folder.path() + "/a", folder.path() + "/c");
+    CHECK(names() == Names{"b", "c"});
+    fs::remove_all(folder.path());
+    CHECK(names().empty());
 }
 
 }  // namespace gpr
