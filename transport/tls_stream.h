@@ -19,7 +19,7 @@ public:
     static Result<std::unique_ptr<TlsStream>> client(Fd socket, const Token& token);
     // The tokens must outlive the handshake.
     static Result<std::unique_ptr<TlsStream>> server(Fd socket, const TokenFile& tokens);
-    // Loads what the first stream of a process waits for.
+    // Does what the first stream of a process waits for, by a handshake with itself.
     static void prepare();
 
     struct HandshakeFailure {
