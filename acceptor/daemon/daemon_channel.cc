@@ -2,6 +2,8 @@
 
 #include <sys/socket.h>
 
+#include <algorithm>
+
 #include "transport/greeting_messages.h"
 
 namespace gpr {
@@ -15,7 +17,12 @@ Result<> send_frame(int channel, FrameBuilder& frame, int flags) {
 }
 
 Result<ReceivedFrame> receive_frame(int channel, int flags) {
-    std::vector<std::byte> bytes(max_message_bytes + sizeof(FrameHeader));
+    // Room for the largest message would cost more than a look at this one's size.
+    const ssize_t size =
+        TEMP_FAILURE_RETRY(recv(channel, nullptr, 0, flags | MSG_PEEK | MSG_TRUNC));
+    if (size < 0) return fail(errno, "receive between processes");
+    std::vector<std::byte> bytes(
+        std::min(static_cast<size_t>(size), max_message_bytes + sizeof(FrameHeader)));
     const ssize_t got = TEMP_FAILURE_RETRY(recv(channel, bytes.data(), bytes.size(), flags));
     if (got < 0) return fail(errno, "receive between processes");
     return frame_of(std::span(bytes).first(static_cast<size_t>(got)));
