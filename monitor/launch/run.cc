@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <functional>
 #include <vector>
 
 #include "monitor/home/session.h"
@@ -238,6 +239,18 @@ Result<int> install_filter(const ExecOptions& options, const Launch& launch, con
     return listener;
 }
 
+// A grandchild, so that the program has no child that it does not know of. The child in between
+// gets no memory of its own, as we wait until it has ended.
+void start_grandchild(const std::function<int()>& work) {
+    const pid_t middle = vfork();
+    if (middle == 0) {
+        const pid_t grandchild = fork();
+        if (grandchild != 0) _exit(grandchild < 0 ? 1 : 0);
+        _exit(work());
+    }
+    if (middle > 0) waitpid(middle, nullptr, 0);
+}
+
 // What to add to execve's error; the program's file is known to exist.
 std::string_view advice_on(int exec_error) {
     switch (exec_error) {
@@ -270,17 +283,11 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
     int reaps = 0;
     prctl(PR_GET_CHILD_SUBREAPER, &reaps);
     if (reaps) prctl(PR_SET_CHILD_SUBREAPER, 0);
-    pid_t middle = fork();
-    if (middle == 0) {
-        // A grandchild, so that the program has no child that it does not know of.
-        pid_t monitor = fork();
-        if (monitor != 0) _exit(monitor < 0 ? 1 : 0);
+    start_grandchild([&] {
         close(channel[0]);
-        _exit(run_monitor(options, start_local, gdb, program, channel[1], trace_reader));
-    }
+        return run_monitor(options, start_local, gdb, program, channel[1], trace_reader);
+    });
     close(channel[1]);
-    int status = 0;
-    waitpid(middle, &status, 0);
     Word word;
     int value = 0;
     auto monitor_says = [&](Word expected) {
