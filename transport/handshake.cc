@@ -253,11 +253,12 @@ private:
 
 class HomeSide {
 public:
-    HomeSide(const Endpoint& endpoint, const Token& token, const Hello& ours, Deadline deadline)
+    HomeSide(const Endpoint& endpoint, const Token& token, const HelloSource& source,
+             Deadline deadline)
         : name_(endpoint.text()),
           plain_(endpoint.plain),
           token_(token),
-          ours_(ours),
+          source_(source),
           deadline_(deadline) {}
 
     Result<EstablishedAcceptor> run(Fd socket) {
@@ -266,9 +267,11 @@ public:
                                       token_.id, token_.expiry_text(now_seconds())));
         }
         if (plain_) {
+            ours_ = source_();
             GPR_CHECK(start_plain(std::move(socket)));
         } else {
             GPR_CHECK(start_tls(std::move(socket)));
+            ours_ = source_();
         }
         return greet();
     }
@@ -383,7 +386,8 @@ private:
     std::string name_;
     bool plain_;
     const Token& token_;
-    const Hello& ours_;
+    const HelloSource& source_;
+    Hello ours_;  // once it has been asked for
     Deadline deadline_;
     std::optional<Greeting> greeting_;
 };
@@ -403,6 +407,12 @@ Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Toke
 
 Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
                                            const Hello& ours, Deadline deadline) {
+    const HelloSource known = [&ours] { return ours; };
+    return greet_acceptor(std::move(socket), endpoint, token, known, deadline);
+}
+
+Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
+                                           const HelloSource& ours, Deadline deadline) {
     return HomeSide(endpoint, token, ours, deadline).run(std::move(socket));
 }
 

@@ -136,6 +136,10 @@ Result<EstablishedAcceptor> connect_session(const Endpoint& endpoint, const Toke
 // The same on a socket that is already connected.
 Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
                                            const Hello& ours, Deadline deadline);
+// The same, asking what to say when it is to be said. May be called from any thread.
+using HelloSource = std::function<Hello()>;
+Result<EstablishedAcceptor> greet_acceptor(Fd socket, const Endpoint& endpoint, const Token& token,
+                                           const HelloSource& ours, Deadline deadline);
 
 std::string new_session_id();
 

@@ -32,6 +32,8 @@ DeviceRequest devices_wanted(const ExecOptions& options, NodeId node) {
     return node == 1 ? DeviceRequest{options.device_count, options.devices} : DeviceRequest{};
 }
 
+}  // namespace
+
 Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program) {
     Hello hello;
     hello.software = "gpr";
@@ -50,12 +52,10 @@ Hello hello_of(const ExecOptions& options, NodeId node, const std::string& sessi
     return hello;
 }
 
-}  // namespace
-
 Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId node,
-                                              const std::string& session, const LogOptions& log,
+                                              const LogOptions& log,
                                               const StartLocalAcceptor& start_local,
-                                              pid_t program) {
+                                              const HelloSource& hello) {
     const AcceptorAddress& acceptor = options.acceptors.at(node - 1u);
     auto deadline = std::chrono::steady_clock::now() + handshake_timeout;
     if (!devices_wanted(options, node).empty()) deadline += inventory_timeout;
@@ -63,7 +63,7 @@ Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId
         GPR_TRY(auto local, start_local(log));
         Endpoint endpoint{Endpoint::Kind::unix_socket, "", 0, "local acceptor", true};
         GPR_TRY(auto greeted, greet_acceptor(std::move(local.connection), endpoint, local.token,
-                                             hello_of(options, node, session, program), deadline));
+                                             hello, deadline));
         greeted.peer_name = "local";
         return greeted;
     }
@@ -76,8 +76,7 @@ Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId
     GPR_TRY(auto token, tokens.first_usable(now_seconds()));
     // First, as the acceptor then starts a process for the session, while we look for what to say.
     GPR_TRY(Fd socket, connect_endpoint(endpoint, deadline));
-    return greet_acceptor(std::move(socket), endpoint, token,
-                          hello_of(options, node, session, program), deadline);
+    return greet_acceptor(std::move(socket), endpoint, token, hello, deadline);
 }
 
 void tell_of(const EstablishedAcceptor& acceptor) {
@@ -100,15 +99,6 @@ void tell_of(const EstablishedAcceptor& acceptor) {
 std::string text_of(const AcceptorAddress& acceptor) {
     const bool has_name = acceptor.name.find_first_not_of("0123456789") != std::string::npos;
     return has_name ? fmt::format("{} ({})", acceptor.name, acceptor.address) : acceptor.address;
-}
-
-Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
-                                             const std::string& session, const LogOptions& log,
-                                             const StartLocalAcceptor& start_local, pid_t program) {
-    spdlog::info("connecting to {}", text_of(options.acceptors.at(node - 1u)));
-    auto greeted = greet_acceptor_of(options, node, session, log, start_local, program);
-    if (greeted) tell_of(*greeted);
-    return greeted;
 }
 
 Result<std::vector<FdRange>> choose_fd_ranges(const ExecOptions& options,

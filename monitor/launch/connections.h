@@ -16,14 +16,12 @@ namespace gpr {
 std::string text_of(const AcceptorAddress& acceptor);
 
 // session: id of the session, the same for all of its acceptors. program: pid of its program.
-Result<EstablishedAcceptor> connect_acceptor(const ExecOptions& options, NodeId node,
-                                             const std::string& session, const LogOptions& log,
-                                             const StartLocalAcceptor& start_local, pid_t program);
-
-// The same without a log line, so that it may run in a thread of its own.
+Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program);
+// Connects and greets. Without a log line, so that it may run in a thread of its own.
 Result<EstablishedAcceptor> greet_acceptor_of(const ExecOptions& options, NodeId node,
-                                              const std::string& session, const LogOptions& log,
-                                              const StartLocalAcceptor& start_local, pid_t program);
+                                              const LogOptions& log,
+                                              const StartLocalAcceptor& start_local,
+                                              const HelloSource& hello);
 void tell_of(const EstablishedAcceptor& acceptor);
 
 // The range of an acceptor's descriptor numbers.

@@ -17,6 +17,15 @@ Result<LocalAcceptor> start_none(const LogOptions&) {
 
 }  // namespace
 
+std::thread in_thread(std::function<void()> work) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    std::thread thread(std::move(work));
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    return thread;
+}
+
 Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string session, pid_t program)
     : options_(std::move(options)),
       node_(node),
@@ -25,15 +34,11 @@ Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string ses
       over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       watch_(loop.watch(over_.get(), POLLIN, [this](uint32_t) { done_.set(true); })),
       done_(loop) {
-    // Signals are for the session's own thread.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    thread_ = std::thread([this] {
-        outcome_ = greet_acceptor_of(options_, node_, session_, {}, start_none, program_);
+    thread_ = in_thread([this] {
+        const HelloSource hello = [this] { return hello_of(options_, node_, session_, program_); };
+        outcome_ = greet_acceptor_of(options_, node_, {}, start_none, hello);
         eventfd_write(over_.get(), 1);
     });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Greeting::~Greeting() {

@@ -1,9 +1,10 @@
-// Connects to an acceptor while a session runs: in a thread, because a handshake takes as long as
-// the network and the acceptor want.
+// Connects to an acceptor while a session runs, or while one is prepared: in a thread, because a
+// handshake takes as long as the network and the acceptor want.
 #pragma once
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -15,6 +16,9 @@
 #include "transport/loop.h"
 
 namespace gpr {
+
+// A thread that gets no signals: these are for the session's own.
+std::thread in_thread(std::function<void()> work);
 
 class Greeting {
 public:

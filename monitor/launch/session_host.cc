@@ -4,6 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <future>
+#include <optional>
+#include <thread>
 
 #include "base/log.h"
 #include "base/own_limits.h"
@@ -59,9 +62,13 @@ Result<> SessionHost::connect(const StartLocalAcceptor& start_local, const std::
     id_ = new_session_id();
     for (const AcceptorAddress& acceptor : options_.acceptors) {
         outputs_.user().doing(fmt::format("connecting to {}", text_of(acceptor)));
+        spdlog::info("connecting to {}", text_of(acceptor));
         auto node = static_cast<NodeId>(connected_.size() + 1);
-        GPR_TRY(auto one, connect_acceptor(options_, node, id_, outputs_.log_of_acceptor(),
-                                           start_local, program_));
+        // A local acceptor is a child of the thread that starts it.
+        const bool meanwhile = !loop_ && !acceptor.is_local();
+        GPR_TRY(auto one,
+                meanwhile ? greet_and_prepare(node, start_local) : greet(node, start_local));
+        tell_of(one);
         connected_.push_back(std::move(one));
     }
     outputs_.user().doing(
@@ -69,12 +76,46 @@ Result<> SessionHost::connect(const StartLocalAcceptor& start_local, const std::
     return {};
 }
 
+Result<EstablishedAcceptor> SessionHost::greet(NodeId node, const StartLocalAcceptor& start_local) {
+    const Hello hello = hello_of(options_, node, id_, program_);
+    own_host_ = hello.host;
+    return greet_acceptor_of(options_, node, outputs_.log_of_acceptor(), start_local,
+                             [&hello] { return hello; });
+}
+
+// The acceptor is greeted by a thread, while this one prepares.
+Result<EstablishedAcceptor> SessionHost::greet_and_prepare(NodeId node,
+                                                           const StartLocalAcceptor& start_local) {
+    std::promise<Hello> promise;
+    auto promised = promise.get_future();
+    std::optional<Result<EstablishedAcceptor>> greeted;
+    std::thread thread = in_thread([&] {
+        greeted = greet_acceptor_of(options_, node, {}, start_local,
+                                    [&promised] { return promised.get(); });
+    });
+    Hello hello = hello_of(options_, node, id_, program_);
+    own_host_ = hello.host;
+    promise.set_value(std::move(hello));
+    const auto prepared = prepare_alone();
+    thread.join();
+    if (*greeted) GPR_CHECK(prepared);
+    return std::move(*greeted);
+}
+
+// What does not depend on the acceptors.
+Result<> SessionHost::prepare_alone() {
+    GPR_TRY(loop_, Loop::create());
+    GPR_TRY(waits_, Waits::create(*loop_));
+    GPR_TRY(stub_code_, Mailbox::create_code_memfd());
+    call_watch_ = watch_for(options_);
+    return {};
+}
+
 Result<> SessionHost::compare(pid_t program) {
     GPR_TRY(const auto fds, choose_fd_ranges(options_, connected_, program));
     for (size_t i = 0; i < connected_.size(); i++) {
         const EstablishedAcceptor& one = connected_[i];
-        peers_.push_back(
-            {one.peer_name, one.peer, fds[i], lacking_at(one.peer.host, describe_this_host())});
+        peers_.push_back({one.peer_name, one.peer, fds[i], lacking_at(one.peer.host, own_host_)});
     }
     return {};
 }
@@ -93,9 +134,7 @@ Result<> SessionHost::await_gdb(const GdbWanted& wanted) {
 }
 
 Result<> SessionHost::make_session() {
-    GPR_TRY(loop_, Loop::create());
-    GPR_TRY(waits_, Waits::create(*loop_));
-    GPR_TRY(auto code, Mailbox::create_code_memfd());
+    if (!loop_) GPR_CHECK(prepare_alone());
     if (!outputs_.record_file().empty()) {
         const uint64_t seed = SplitPolicy(options_.rules, options_.attaches).chaos_seed();
         GPR_TRY(record_, DirectoryRecord::create(outputs_.record_file(), seed));
@@ -107,15 +146,14 @@ Result<> SessionHost::make_session() {
         acceptors.add(*links_.back(), peer.fds.base, peer.fds.last).masked = peer.lacking;
     }
     session_ = std::make_unique<HomeSession>(*loop_, *waits_, std::move(acceptors), options_,
-                                             outputs_, std::move(code));
+                                             outputs_, std::move(stub_code_));
     for (size_t i = 0; i < links_.size(); i++) {
         progress_.push_back(progress_of(*links_[i]));
         session_->keep_standby(static_cast<NodeId>(i + 1), peers_[i].welcome.standby);
     }
     if (record_) session_->record(*record_);
-    auto watch = watch_for(options_);
-    watches_calls_ = watch != nullptr;
-    if (watch) session_->watch_futexes(std::move(watch));
+    watches_calls_ = call_watch_ != nullptr;
+    if (call_watch_) session_->watch_futexes(std::move(call_watch_));
     return {};
 }
 

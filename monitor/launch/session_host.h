@@ -20,6 +20,7 @@
 
 namespace gpr {
 
+class CallWatch;
 class DirectoryRecord;
 class Link;
 class Loop;
@@ -76,6 +77,10 @@ public:
 private:
     SessionHost(ExecOptions options, SessionOutputs& outputs);
     Result<> connect(const StartLocalAcceptor& start_local, const std::string& name);
+    Result<EstablishedAcceptor> greet(NodeId node, const StartLocalAcceptor& start_local);
+    Result<EstablishedAcceptor> greet_and_prepare(NodeId node,
+                                                  const StartLocalAcceptor& start_local);
+    Result<> prepare_alone();
     Result<> compare(pid_t program);
 
     std::unique_ptr<Progress> progress_of(Link& link);
@@ -89,6 +94,7 @@ private:
     SessionOutputs& outputs_;
     pid_t program_ = 0;
     std::string id_;  // of the session, for its acceptors
+    HostDescription own_host_;
     bool moves_ = false;
     std::optional<Move> next_;
     std::optional<MetricsServer> metrics_;  // until the session runs
@@ -97,6 +103,8 @@ private:
     std::vector<EstablishedAcceptor> connected_;
     std::unique_ptr<Loop> loop_;
     std::unique_ptr<Waits> waits_;
+    Fd stub_code_;                           // until the session is made
+    std::unique_ptr<CallWatch> call_watch_;  // the same
     std::unique_ptr<DirectoryRecord> record_;
     std::vector<std::unique_ptr<Link>> links_, former_links_;
     std::unique_ptr<HomeSession> session_;
