@@ -131,14 +131,20 @@ void TlsStream::prepare() {
     static_cast<void>((*client)->write({&part, 1}));
     static_cast<void>((*server)->read(words));
     static_cast<void>((*server)->write({&part, 1}));
+    (*server)->ssl_.reset();
+    server_context() = std::move((*server)->context_);
 }
 
-Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
-    std::unique_ptr<TlsStream> stream(new TlsStream(std::move(socket)));
+TlsStream::Context& TlsStream::server_context() {
+    static Context context;
+    return context;
+}
+
+Result<TlsStream::Context> TlsStream::make_context(Side side) {
+    const bool server = side == Side::server;
     begin_openssl();
-    bool server = side == Side::server;
-    stream->context_.reset(SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()));
-    SSL_CTX* context = stream->context_.get();
+    Context made(SSL_CTX_new(server ? TLS_server_method() : TLS_client_method()));
+    SSL_CTX* context = made.get();
     if (!context || SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) != 1 ||
         SSL_CTX_set_ciphersuites(context, cipher_suite) != 1 ||
         SSL_CTX_set_num_tickets(context, 0) != 1) {
@@ -156,7 +162,17 @@ Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
         SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
         SSL_CTX_set_psk_use_session_callback(context, use_session);
     }
+    return made;
+}
 
+Result<std::unique_ptr<TlsStream>> TlsStream::create(Fd socket, Side side) {
+    std::unique_ptr<TlsStream> stream(new TlsStream(std::move(socket)));
+    const bool server = side == Side::server;
+    if (server) stream->context_ = std::move(server_context());
+    if (!stream->context_) {
+        GPR_TRY(stream->context_, make_context(side));
+    }
+    SSL_CTX* context = stream->context_.get();
     stream->bio_method_.reset(BIO_meth_new(BIO_TYPE_SOURCE_SINK, "gpr socket"));
     BIO_METHOD* method = stream->bio_method_.get();
     if (!method) return tls_failure("cannot set up TLS");

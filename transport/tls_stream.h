@@ -68,8 +68,13 @@ private:
     static int find_session(SSL* ssl, const unsigned char* id, size_t id_size,
                             SSL_SESSION** session);
 
+    using Context = std::unique_ptr<SSL_CTX, Deleter>;
+    static Result<Context> make_context(Side side);
+    // What prepare() leaves to the first server of this process.
+    static Context& server_context();
+
     std::unique_ptr<BIO_METHOD, Deleter> bio_method_;
-    std::unique_ptr<SSL_CTX, Deleter> context_;
+    Context context_;
     std::unique_ptr<SSL, Deleter> ssl_;
     Token client_token_;
     const TokenFile* server_tokens_ = nullptr;

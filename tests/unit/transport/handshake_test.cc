@@ -125,6 +125,26 @@ TEST_CASE("a wrong secret and an unknown token are refused, clearly, on both sid
     }
 }
 
+TEST_CASE("after a handshake made in advance others succeed, and are refused, as before") {
+    for (const bool refused : {true, false, false}) {
+        TlsStream::prepare();
+        for (int i = 0; i < 2; i++) {  // with what was prepared, and without
+            Attempt attempt;
+            if (refused) attempt.token = test_token(2);
+            const auto outcome = shake_hands(attempt);
+            if (refused) {
+                check_says(initiator_error(outcome), "refused the token tester");
+            } else {
+                REQUIRE(outcome.acceptor);
+                CHECK(outcome.acceptor->token_id == "tester");
+                CHECK(outcome.initiator);
+            }
+            attempt.token = test_token(1, "nobody");
+            CHECK_FALSE(shake_hands(attempt).acceptor);
+        }
+    }
+}
+
 TEST_CASE("an initiator that answers the challenge without the secret is refused") {
     auto sockets = connected(Wire::unix_socket);
     auto acceptor = std::async(std::launch::async,
