@@ -77,7 +77,7 @@ public:
         const std::string directory = literal_part(rule.glob);
         if (directory == root_folder) return add_of_root(rule);
         // Matching files may come and go, so the whole directory is shown.
-        if (is_exported(directory, exports_) && !hides_below(real_path(directory))) {
+        if (is_exported(directory, exports_) && !hides_below(real_of(directory))) {
             return add_one(rule, directory, directory);
         }
         for (const std::string& path : files_matching(rule.glob)) {
@@ -111,14 +111,14 @@ private:
     // links as this host's root (/lib to usr/lib): their targets are shown instead.
     Result<> add_of_root(const RemotePath& rule) {
         for (const std::string& path : files_matching(rule.glob)) {
-            const std::string place = fs::is_symlink(path) ? real_path(path) : path;
+            const std::string place = fs::is_symlink(path) ? real_of(path) : path;
             if (!place.empty()) GPR_CHECK(add_one(rule, place, place));
         }
         return {};
     }
 
     Result<> add_one(const RemotePath& rule, const std::string& place, const std::string& source) {
-        const std::string real = real_path(source);
+        const std::string real = real_of(source);
         if (real.empty()) {
             if (rule.when_missing || has_wildcard(rule.glob)) return {};
             return fail(fmt::format("path rule '{}': this acceptor has no {}", rule.glob, source));
@@ -154,6 +154,13 @@ private:
         }
     }
 
+    // Rules name the same folders.
+    std::string real_of(const std::string& path) {
+        auto [known, is_new] = real_.try_emplace(path);
+        if (is_new) known->second = real_path(path);
+        return known->second;
+    }
+
     [[nodiscard]] bool hides_below(const std::string& directory) const {
         return std::any_of(hidden_.begin(), hidden_.end(), [&](const std::string& node) {
             return node.starts_with(directory + "/");
@@ -167,6 +174,7 @@ private:
     const std::vector<std::string>& exports_;
     const std::vector<std::string>& hidden_;
     std::vector<SandboxMount> mounts_;
+    std::map<std::string, std::string> real_;  // paths without links, as far as they are known
 };
 
 }  // namespace
