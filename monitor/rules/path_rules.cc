@@ -112,6 +112,7 @@ std::vector<RootLink> read_root_links() {
     std::vector<RootLink> links;
     std::error_code ignored;
     for (const auto& entry : fs::directory_iterator("/", ignored)) {
+        if (!entry.is_symlink(ignored)) continue;
         auto target = fs::read_symlink(entry.path(), ignored);
         if (!ignored) {
             links.push_back({entry.path().filename().string(), (fs::path("/") / target).string()});
