@@ -191,6 +191,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
         !send_text(channel, variables)) {
         return exit_gpr_failed;
     }
+    (*host)->begin_control();  // while the program installs its filter
     Word word;
     int listener_number = -1;
     if (!receive_word(channel, word, listener_number)) return exit_gpr_failed;
@@ -211,14 +212,15 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
     return (*host)->run();
 }
 
+std::vector<sock_filter> filter_for(const ExecOptions& options, const Launch& launch, bool rests) {
+    return rests ? resting_filter(launch.fd_base != 0)
+                 : home_filter_for(options, launch.fd_base, launch.calls_watched);
+}
+
 // Returns the filter's listener, or 0 if the process rests at first and its filter has none.
-Result<int> install_filter(const ExecOptions& options, const Launch& launch, const GdbWanted& gdb) {
-    // Never freed: freeing may call brk, which the monitor would not answer yet.
-    static std::vector<sock_filter> filter;
-    const bool rests = begins_at_rest(options, gdb);
-    filter = rests ? resting_filter(launch.fd_base != 0)
-                   : home_filter_for(options, launch.fd_base, launch.calls_watched);
-    sock_fprog program{static_cast<unsigned short>(filter.size()), filter.data()};
+Result<int> install_filter(const std::vector<sock_filter>& filter, bool rests) {
+    sock_fprog program{static_cast<unsigned short>(filter.size()),
+                       const_cast<sock_filter*>(filter.data())};
     auto install = [&] {
         return static_cast<int>(syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER,
                                         rests ? 0 : SECCOMP_FILTER_FLAG_NEW_LISTENER, &program));
@@ -298,6 +300,9 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
         return word == expected;
     };
     Launch launch;
+    launch.fd_base = 1;  // as of an acceptor that has files
+    const bool rests = begins_at_rest(options, gdb);
+    const auto likely_filter = filter_for(options, launch, rests);  // while the monitor is busy
     if (!monitor_says(Word::ready) || !receive_packet(channel[0], launch)) return exit_gpr_failed;
     set_variables(receive_text(channel[0]));
     keep_below(launch.fd_base);
@@ -308,7 +313,10 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
     arguments.push_back(const_cast<char*>(options.program.c_str()));
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
-    auto listener = install_filter(options, launch, gdb);
+    // Never freed: freeing may call brk, which the monitor would not answer yet.
+    static const std::vector<sock_filter> filter =
+        rests && launch.fd_base != 0 ? likely_filter : filter_for(options, launch, rests);
+    auto listener = install_filter(filter, rests);
     if (!listener) {
         complain(listener.error().message());
         return exit_gpr_failed;

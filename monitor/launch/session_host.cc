@@ -293,17 +293,22 @@ Result<> SessionHost::trace_to(Fd reader) {
     return {};
 }
 
-int SessionHost::run() {
+void SessionHost::begin_control() {
     SessionFacts facts;
     for (const Peer& peer : peers_) {
         for (const Device& device : peer.welcome.devices) facts.devices.push_back(device.id);
     }
-    const SessionControl control(*loop_, *session_, program_, facts, std::exchange(metrics_, {}),
-                                 [this](SessionControl::MoveOrder to) {
-                                     return move({{std::move(to.name), std::move(to.address)},
-                                                  std::move(to.from),
-                                                  std::move(to.token_file)});
-                                 });
+    control_ = std::make_unique<SessionControl>(
+        *loop_, *session_, program_, facts, std::exchange(metrics_, {}),
+        [this](SessionControl::MoveOrder to) {
+            return move({{std::move(to.name), std::move(to.address)},
+                         std::move(to.from),
+                         std::move(to.token_file)});
+        });
+}
+
+int SessionHost::run() {
+    if (!control_) begin_control();
     if (gdb_) {
         gdb_->begin(session_->state(), program_);
         if (!gdb_->address().empty()) {
@@ -312,6 +317,7 @@ int SessionHost::run() {
         }
     }
     loop_->run();
+    control_.reset();
     trace_.reset();
     return session_->failure().empty() ? 0 : exit_gpr_failed;
 }

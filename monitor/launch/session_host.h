@@ -25,6 +25,7 @@ class DirectoryRecord;
 class Link;
 class Loop;
 class Progress;
+class SessionControl;
 class TraceConnection;
 class Waits;
 
@@ -69,6 +70,8 @@ public:
     [[nodiscard]] const std::optional<Move>& next() const { return next_; }
     // From now on what happens goes to this socket, from which the order is read.
     Result<> trace_to(Fd reader);
+    // Answers `gpr ps` and its like from now on; else run() begins with that.
+    void begin_control();
     HomeSession& session() { return *session_; }
     Loop& loop() { return *loop_; }
     // Runs until the session is over. Returns the monitor's exit status.
@@ -111,6 +114,7 @@ private:
     std::shared_ptr<TraceConnection> trace_;
     std::vector<std::unique_ptr<Progress>> progress_;
     bool watches_calls_ = false;
+    std::unique_ptr<SessionControl> control_;
 };
 
 // The filter for a process at home in such a session.
