@@ -22,7 +22,18 @@ enum gpr_trace_kind {
     GPR_TRACE_LOST,     /* args: how many events of this node could not be kept */
     GPR_TRACE_REFUSED,  /* this node cannot see calls; part 0 says why */
     GPR_TRACE_NODE,     /* part 0 is the name of this node */
+    GPR_TRACE_MISS,     /* a thread waits for a page; args: its address, 1 to write */
+    /* Pages have come. tid: the thread that has waited for one, or the process. args: the first
+     * address, how many, 1 to write, gpr_pages_content of the first, nanoseconds that the thread
+     * has waited, for which page. The last two are 0 if nobody has waited. */
+    GPR_TRACE_PAGES,
     GPR_TRACE_KINDS
+};
+
+enum gpr_pages_content {
+    GPR_PAGES_RIGHT, /* it was here already */
+    GPR_PAGES_ZERO,
+    GPR_PAGES_DATA,
 };
 
 /* Followed by its parts. */
@@ -112,6 +123,6 @@ struct gpr_trace_settings {
 struct gpr_trace_order {
     __u32 string_bytes; /* at most GPR_TRACED_BYTES_MAX */
     __u32 stack_bytes;
-    __u8 signals, crossings, unused[6];
+    __u8 signals, crossings, pages, unused[5];
     __u64 wanted[GPR_TRACED_CALLS / 64]; /* calls, one bit for each number */
 };

@@ -210,8 +210,8 @@ const CommandSpec& trace_spec() {
         "Each line begins with the thread and the node where it is; NODE>home: the call is made at "
         "home\nfor a thread that is at NODE. The words of trace=SET are calls, /REGEX, classes "
         "(%file, %desc,\n%process, %network, %memory, %signal, %ipc, %clock, %creds) and "
-        "%crossing; "
-        "'!' before them means\nall others. Without it there are all calls and crossings.\n\n"
+        "%crossing and\n%page (pages that threads wait for, and that come); '!' before them means "
+        "all others. Without\nit there are all calls and crossings.\n\n"
         "exit status: with -p 0, or 1 if the session cannot be traced; else the program's, as of "
         "'gpr exec'"};
     return spec;

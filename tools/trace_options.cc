@@ -113,7 +113,8 @@ struct EventClass {
     const char* name;
     __u8 gpr_trace_order::*on;
 };
-constexpr std::array event_classes{EventClass{"crossing", &gpr_trace_order::crossings}};
+constexpr std::array event_classes{EventClass{"crossing", &gpr_trace_order::crossings},
+                                   EventClass{"page", &gpr_trace_order::pages}};
 
 void set_call(gpr_trace_order& order, uint32_t number, bool on) {
     if (number >= GPR_TRACED_CALLS) return;

@@ -8,6 +8,7 @@
 #include <array>
 #include <ctime>
 
+#include "base/address.h"
 #include "base/terminal_text.h"
 #include "tools/call_values.h"
 #include "tools/flag_names.h"
@@ -18,6 +19,7 @@ namespace gpr {
 namespace {
 
 constexpr int64_t second_ns = 1'000'000'000;
+constexpr size_t most_variables = 2;  // of a page
 
 int64_t now_of(clockid_t clock) {
     timespec now{};
@@ -163,6 +165,49 @@ void TracePrinter::crossing(const TraceStory& story, const TracedThread& thread,
     fmt::print(out_, "{}>>> crosses from {} to {} at {}\n",
                prefix(story, thread, false, event.about.time_ns), story.node_name(from),
                story.node_name(to), code_at(thread.pid, event.about.ip));
+}
+
+std::string TracePrinter::page_at(pid_t pid, uint64_t address) {
+    const ProcessSymbols* symbols = nullptr;
+    std::string file;
+    for (const bool again : {false, true}) {  // what has been mapped since then is not known yet
+        if (symbols_ && file.empty()) symbols = symbols_(pid, again);
+        if (symbols && file.empty()) file = symbols->code_at(address, false).file;
+    }
+    if (file.empty()) return fmt::format("{:#x}", address);
+    std::string names = file.substr(file.rfind('/') + 1);
+    const auto variables = symbols->variables_in({{address}, {address + page_size}});
+    for (size_t i = 0; i < variables.size() && i < most_variables; i++) names += " " + variables[i];
+    return fmt::format("{:#x} ({})", address, names);
+}
+
+void TracePrinter::page(const TraceStory& story, const TracedThread& thread,
+                        const TracedEvent& event) {
+    const gpr_trace_event& about = event.about;
+    // What comes for a thread that has left is told of the node where it has come.
+    TracedThread there = thread;
+    there.node = about.node;
+    const std::string begin = prefix(story, there, false, about.time_ns);
+    if (about.kind == GPR_TRACE_MISS) {
+        fmt::print(out_, "{}~~~ waits for the page {} to {}\n", begin,
+                   page_at(thread.pid, about.args[0]), about.args[1] ? "write" : "read");
+        return;
+    }
+    const char* right = about.args[2] ? "to write" : "to read";
+    const std::string_view what = about.args[3] == GPR_PAGES_RIGHT  ? ", whose content was here"
+                                  : about.args[3] == GPR_PAGES_ZERO ? ", of zeros"
+                                                                    : "";
+    const uint64_t waited = about.args[4];
+    if (about.args[5] == 0) {
+        fmt::print(out_, "{}~~~ gets {} {} at {} {}{}, unasked\n", begin, about.args[1],
+                   about.args[1] == 1 ? "page" : "pages", page_at(thread.pid, about.args[0]), right,
+                   what);
+        return;
+    }
+    fmt::print(out_, "{}~~~ gets the page {} {}{}", begin, page_at(thread.pid, about.args[5]),
+               right, what);
+    if (about.args[1] > 1) fmt::print(out_, ", with {} beside it", about.args[1] - 1);
+    fmt::print(out_, " <{}.{:06}>\n", waited / second_ns, waited % second_ns / 1000);
 }
 
 void TracePrinter::end(const TraceStory& story, const TracedThread& thread,

@@ -40,6 +40,8 @@ public:
     void show_begun(TraceStory& story);
     void signal(const TraceStory& story, const TracedThread& thread, const TracedEvent& event);
     void crossing(const TraceStory& story, const TracedThread& thread, const TracedEvent& event);
+    // It waits for a page, or pages have come.
+    void page(const TraceStory& story, const TracedThread& thread, const TracedEvent& event);
     void end(const TraceStory& story, const TracedThread& thread, const TracedEvent& event);
     // False if nobody reads any more.
     bool flush();
@@ -49,6 +51,7 @@ private:
                        uint64_t time_ns);
     std::string time_text(uint64_t time_ns);
     [[nodiscard]] std::string code_at(pid_t pid, uint64_t address);
+    [[nodiscard]] std::string page_at(pid_t pid, uint64_t address);
     std::string stack_of(const TracedThread& thread);
     [[nodiscard]] CallText::FileName names_for(pid_t pid);
     void note_files(const TracedThread& thread);

@@ -64,6 +64,9 @@ TraceStory::Listener TraceReader::listener() {
     tell.crossing = [this](const TracedThread& thread, const TracedEvent& event) {
         if (!counts_) printer_.crossing(story_, thread, event);
     };
+    tell.page = [this](const TracedThread& thread, const TracedEvent& event) {
+        if (!counts_) printer_.page(story_, thread, event);
+    };
     tell.thread_ended = [this](const TracedThread& thread, const TracedEvent& event) {
         code_.erase(thread.tid);
         if (!counts_) printer_.end(story_, thread, event);

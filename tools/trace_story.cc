@@ -44,6 +44,7 @@ TracedThread& TraceStory::thread_of(const TracedEvent& event) {
     // Some events are told by the other node.
     const bool is_elsewhere = event.about.kind == GPR_TRACE_EXIT ||
                               event.about.kind == GPR_TRACE_FORWARD ||
+                              event.about.kind == GPR_TRACE_PAGES ||
                               (event.about.kind == GPR_TRACE_SIGNAL && thread.is_in_call);
     if (!is_elsewhere) thread.node = event.about.node;
     return thread;
@@ -83,6 +84,10 @@ void TraceStory::take(TracedEvent event) {
         case GPR_TRACE_CROSSING:
             listener_.crossing(thread, event);
             thread.node = static_cast<unsigned>(event.about.args[1]);
+            return;
+        case GPR_TRACE_MISS:
+        case GPR_TRACE_PAGES:
+            if (!before_exec_.contains(thread.tid)) listener_.page(thread, event);
             return;
         case GPR_TRACE_EXIT:
             thread.call.interrupted = 0;

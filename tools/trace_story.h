@@ -35,6 +35,8 @@ public:
         std::function<void(const TracedThread& thread, uint64_t now_ns)> call_ended;
         std::function<void(const TracedThread& thread, const TracedEvent& event)> signal;
         std::function<void(const TracedThread& thread, const TracedEvent& event)> crossing;
+        // It waits for a page, or pages have come.
+        std::function<void(const TracedThread& thread, const TracedEvent& event)> page;
         std::function<void(const TracedThread& thread, const TracedEvent& event)> thread_ended;
         std::function<void(unsigned node, uint64_t count)> lost;
         std::function<void(unsigned node, const std::string& why)> refused;

@@ -21,13 +21,16 @@ EventReports::EventReports(Worker& worker)
     : worker_(worker),
       source_(worker.loop, TracedIds::own,
               {[this](const std::string& events) { send(events); },
-               [this] { return worker_.link.queued_bytes() < most_queued; }}) {
+               [this] { return worker_.link.queued_bytes() < most_queued; }}),
+      pages_(source_, worker.pager,
+             [this](pid_t pid, pid_t tid) { return worker_.find_thread(pid, tid) != nullptr; }) {
     worker_.link.before_frame([this] { source_.flush(); });
 }
 
 void EventReports::on_order(const Frame& frame) {
     const auto data = frame->session().getTraceOrder();
     source_.end();
+    pages_.end();
     if (data.size() == 0) return;
     auto order = trace_order_from(std::as_bytes(std::span(data.begin(), data.size())));
     if (!order) {
@@ -35,6 +38,7 @@ void EventReports::on_order(const Frame& frame) {
         return;
     }
     source_.begin(*order, offset_of_clock());
+    pages_.begin(*order);
 }
 
 // The box has home's clocks where time namespaces exist.

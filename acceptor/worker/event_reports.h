@@ -7,6 +7,7 @@
 
 #include "acceptor/worker/part.h"
 #include "monitor/node/event_source.h"
+#include "monitor/node/page_events.h"
 #include "transport/wire.h"
 
 namespace gpr::worker {
@@ -29,6 +30,7 @@ private:
 
     Worker& worker_;
     EventSource source_;
+    PageEvents pages_;
 };
 
 }  // namespace gpr::worker

@@ -30,7 +30,11 @@ uint64_t count_events(std::string_view events) {
 EventStream::EventStream(Home& home)
     : home_(home),
       source_(home.loop, TracedIds::of_tracer,
-              {[this](const std::string& events) { give(events); }, [] { return true; }}) {}
+              {[this](const std::string& events) { give(events); }, [] { return true; }}),
+      pages_(source_, home.pager, [this](pid_t pid, pid_t tid) {
+          const HomeThread* thread = home_.find_thread(pid, tid);
+          return thread && !thread->helper;
+      }) {}
 
 Result<> EventStream::begin(const gpr_trace_order& order, Reader reader) {
     if (reader_) return fail("somebody traces this session already; it has one reader at a time");
@@ -39,6 +43,7 @@ Result<> EventStream::begin(const gpr_trace_order& order, Reader reader) {
     dropped_ = 0;
     tell_nodes();
     source_.begin(order, 0);
+    pages_.begin(order);
     FrameBuilder frame;
     fill_in_order(frame);
     home_.acceptors.send(frame);
@@ -77,6 +82,7 @@ void EventStream::tell_nodes() {
 void EventStream::end() {
     if (!std::exchange(reader_, nullptr)) return;
     source_.end();
+    pages_.end();
     FrameBuilder frame;
     frame.session().setTraceOrder({});
     home_.acceptors.send(frame);

@@ -9,6 +9,7 @@
 
 #include "monitor/home/part.h"
 #include "monitor/node/event_source.h"
+#include "monitor/node/page_events.h"
 #include "transport/frame.h"
 #include "transport/wire.h"
 
@@ -56,6 +57,7 @@ private:
     Home& home_;
     Reader reader_;
     EventSource source_;
+    PageEvents pages_;
     bool has_room_ = true;
     uint64_t dropped_ = 0;  // since the reader had no room
 };

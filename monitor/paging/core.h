@@ -12,6 +12,7 @@
 #include "mm/page_agent.h"
 #include "mm/page_directory.h"
 #include "monitor/paging/fragment.h"
+#include "monitor/paging/page_observer.h"
 #include "monitor/paging/part.h"
 #include "transport/loop.h"
 
@@ -57,6 +58,7 @@ struct Core {
     Signal moved;  // pages have arrived, left, or been sent
     uint64_t next_cookie = 1;
     std::unordered_map<uint64_t, OneShot<bool>*> waiting;
+    PageObserver* observer = nullptr;
 
 private:
     void arm_timer();

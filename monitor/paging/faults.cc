@@ -13,6 +13,10 @@ namespace gpr::paging {
 namespace {
 constexpr uint32_t file_ahead = 15;  // pages: code and data of files are usually read in order
 
+bool is_missing(Presence here, Access access) {
+    return here == Presence::none || (here == Presence::shared && access == Access::write);
+}
+
 bool is_scratch(Address at) {
     return at.value - GPR_SCRATCH_RW < GPR_SCRATCH_SIZE ||
            at.value - GPR_SCRATCH_RWX < GPR_SCRATCH_SIZE;
@@ -92,6 +96,9 @@ void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid
     spdlog::trace("fault: tid {} {:#x} {} object {:#x} page {} presence {}", tid, at.value,
                   write ? "write" : "read", fault.key.object, fault.key.index,
                   static_cast<int>(core_.agent.presence(fault.key)));
+    if (core_.observer && is_missing(core_.agent.presence(fault.key), fault.access)) {
+        core_.observer->on_miss(fragment, at, fault.key, fault.access, tid);
+    }
     core_.agent.on_fault(fault, core_.now());
 }
 

@@ -30,6 +30,7 @@ void Installs::install(const Install& action) {
     spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
                   action.run.object, action.run.first, action.run.count,
                   static_cast<int>(action.presence), static_cast<int>(action.contents.at(0).kind));
+    tell(action);
     if (pager_.shared.contains(action.run.object)) {
         bool at_home = pager_.shared.memfd(action.run.object) < 0;
         if (at_home && pager_.views.is_changing())
@@ -41,6 +42,11 @@ void Installs::install(const Install& action) {
     install_private(action);
     core_.agent.on_installed(action.id, core_.now());
     core_.moved.notify_all();
+}
+
+void Installs::tell(const Install& action) const {
+    if (!core_.observer) return;
+    core_.observer->on_pages(action.run, action.presence, action.contents.at(0).kind);
 }
 
 void Installs::install_private(const Install& action) {
@@ -118,6 +124,7 @@ Task<void> Installs::install_later(Install action) {
     const bool is_shared = pager_.shared.contains(action.run.object);
     if (is_shared && pager_.shared.memfd(action.run.object) < 0) co_await pager_.views.settled();
     for (const Install& part : current_parts(action)) {
+        tell(part);
         if (!pager_.shared.contains(part.run.object)) {
             if (!is_shared) install_private(part);
         } else {
@@ -133,6 +140,8 @@ void Installs::unprotect(const Unprotect& action) {
     pager_.faults.note_arrival();
     spdlog::trace("unprotect: object {:#x} pages {}+{}", action.run.object, action.run.first,
                   action.run.count);
+    if (core_.observer)
+        core_.observer->on_pages(action.run, Presence::exclusive, ContentKind::none);
     if (pager_.shared.contains(action.run.object)) pager_.views.enable(action.run);
     for (const Piece& p : core_.pieces(action.run)) {
         if (p.mapping->backing == Backing::native_file) continue;
@@ -145,6 +154,7 @@ void Installs::wake(const Wake& action) {
     pager_.faults.note_arrival();
     spdlog::trace("wake: object {:#x} page {} presence {}", action.key.object, action.key.index,
                   static_cast<int>(core_.agent.presence(action.key)));
+    if (core_.observer) core_.observer->on_present(action.key);
     if (pager_.shared.contains(action.key.object)) {
         PageRun page{action.key.object, action.key.index, 1};
         if (core_.agent.presence(action.key) == Presence::exclusive) {
