@@ -63,6 +63,10 @@ struct Heard {
             words += signal_name(static_cast<int>(e.about.number)) + " ";
         },
         [this](const TracedThread&, const TracedEvent&) { words += "crosses "; },
+        [this](const TracedThread& thread, const TracedEvent& e) {
+            words += e.about.kind == GPR_TRACE_MISS ? "waits" : "gets";
+            words += "@" + std::to_string(thread.node) + " ";
+        },
         [this](const TracedThread&, const TracedEvent&) { words += "ends "; },
         [](unsigned, uint64_t) {},
         [](unsigned, const std::string&) {},
@@ -211,13 +215,27 @@ TEST_CASE("events that are none are refused") {
     CHECK((!TracedEvent::take(rest, broken) && broken));
 }
 
+TEST_CASE("pages that come to a node where the thread is no longer do not move it there") {
+    Heard heard;
+    heard << event(GPR_TRACE_MISS, 1, 0) << event(GPR_TRACE_PAGES, 1, 0);
+    heard << event(GPR_TRACE_MISS, 0, 0) << event(GPR_TRACE_PAGES, 1, 0);
+    CHECK(heard.words == "waits@1 gets@1 waits@0 gets@0 ");
+    Heard not_yet;
+    not_yet.story.ignore_until_exec(7);
+    not_yet << event(GPR_TRACE_MISS, 0, 0) << event(GPR_TRACE_PAGES, 0, 0);
+    CHECK(not_yet.words.empty());
+}
+
 TEST_CASE("what is traced") {
     const auto wants = [](const gpr_trace_order& order, unsigned number) {
         return (order.wanted[number / 64] >> (number % 64) & 1) != 0;
     };
     const auto all = trace_choice({}, "", false);
     REQUIRE(all);
-    CHECK((wants(all->order, SYS_read) && all->order.crossings));
+    CHECK((wants(all->order, SYS_read) && all->order.crossings && !all->order.pages));
+    const auto pages = trace_choice({"%page"}, "", false);
+    REQUIRE(pages);
+    CHECK((pages->order.pages && !pages->order.crossings && !wants(pages->order, SYS_read)));
     const auto files = trace_choice({"trace=%file,close"}, "64", false);
     REQUIRE(files);
     CHECK((wants(files->order, SYS_openat) && wants(files->order, SYS_execve)));
