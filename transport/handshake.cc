@@ -192,7 +192,8 @@ private:
         // At the same time as admit(), which looks elsewhere, and may take all of the time.
         std::future<Result<>> admission;
         if (options_.admit) {
-            admission = std::async(std::launch::async,
+            // Deferred where there can be no more threads.
+            admission = std::async(std::launch::async | std::launch::deferred,
                                    [&] { return options_.admit(result.peer, welcome); });
         }
         GPR_TRY(const auto compared, compare_clocks());
