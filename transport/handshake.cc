@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <sys/socket.h>
 
+#include <future>
 #include <limits>
 
 #include "transport/greeting.h"
@@ -188,10 +189,16 @@ private:
         Welcome welcome = ours_;
         if (welcome.session_id.empty()) welcome.session_id = result.peer.session_id;
         if (welcome.node_id == 0) welcome.node_id = result.peer.node_id;
-        // Before admit(), which may take all of the time.
-        GPR_TRY(const auto compared, compare_clocks());
+        // At the same time as admit(), which looks elsewhere, and may take all of the time.
+        std::future<Result<>> admission;
         if (options_.admit) {
-            auto admitted = options_.admit(result.peer, welcome);
+            // Deferred where there can be no more threads.
+            admission = std::async(std::launch::async | std::launch::deferred,
+                                   [&] { return options_.admit(result.peer, welcome); });
+        }
+        GPR_TRY(const auto compared, compare_clocks());
+        if (admission.valid()) {
+            auto admitted = admission.get();
             if (!admitted) return refused(admitted.error().message());
         }
         FrameBuilder builder;

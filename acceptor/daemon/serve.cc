@@ -49,9 +49,25 @@ struct Admitted {
     std::vector<std::string> standby;  // profiles that this host has files for
 };
 
+// hidden: device nodes that the session does not get.
+Result<Admitted> plan_files(ServeOptions& options, const Hello& hello,
+                            const std::vector<std::string>& hidden) {
+    Admitted files;
+    files.standby = standby_profiles(hello.paths, options.exports, hidden, options.folders);
+    auto wanted = hello.paths;
+    keep_standby(wanted, files.standby);
+    std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
+    GPR_TRY(files.mounts, plan_mounts(wanted, options.exports, hidden));
+    return files;
+}
+
 // Decides what the peer gets before it is welcomed, so that a refused peer learns nothing else.
 Result<> admit_peer(ServeOptions& options, const Hello& hello, Welcome& welcome,
                     Admitted& admitted) {
+    options.ask(hello);
+    const bool has_session = !hello.want_inventory && !hello.only_looks;
+    // While the daemon decides; most hosts hide nothing.
+    auto files = has_session ? plan_files(options, hello, {}) : Admitted{};
     GPR_TRY(auto verdict, options.admit(hello));
     if (hello.want_inventory) {
         welcome.inventory = std::move(verdict.inventory);
@@ -64,11 +80,8 @@ Result<> admit_peer(ServeOptions& options, const Hello& hello, Welcome& welcome,
     GPR_CHECK(check_calls(hello.calls, options.network));
     GPR_CHECK(check_rules_show(verdict.devices, hello.paths));
     const auto hidden = hidden_nodes(verdict.inventory.devices, verdict.devices);
-    admitted.standby = standby_profiles(hello.paths, options.exports, hidden, options.folders);
-    auto wanted = hello.paths;
-    keep_standby(wanted, admitted.standby);
-    std::erase_if(wanted, [](const RemotePath& rule) { return rule.glob.empty(); });
-    GPR_TRY(admitted.mounts, plan_mounts(wanted, options.exports, hidden));
+    if (!hidden.empty()) files = plan_files(options, hello, hidden);
+    GPR_TRY(admitted, std::move(files));
     welcome.standby = admitted.standby;
     welcome.devices = std::move(verdict.devices);
     return {};

@@ -28,8 +28,10 @@ struct ServeOptions {
     std::vector<std::string> hidden_cpu_features;  // by their names in monitor/node/host_match.h
     std::vector<std::string> exports;              // files that sessions may see, see exports.h
     FolderNames folders;                           // perhaps read in advance
-    // Called once the peer has proven its token. Returns the devices that it gets, and the
-    // inventory if that is known. The peer is told of an error.
+    // Called once the peer has proven its token; admit() follows.
+    std::function<void(const Hello&)> ask = [](const Hello&) {};
+    // Returns the devices that the peer gets, and the inventory if that is known. The peer is told
+    // of an error.
     std::function<Result<Welcome>(const Hello&)> admit = [](const Hello&) {
         return Result<Welcome>(Welcome{});
     };

@@ -162,11 +162,6 @@ FolderNames wait_for_session() {
     return folders;
 }
 
-Result<Welcome> ask_admission(const Fd& channel, const Hello& hello) {
-    GPR_CHECK(send_hello(channel.get(), hello));
-    return receive_verdict(channel.get());
-}
-
 // This session is the only one, so it need not share devices with others.
 Result<Welcome> admit_alone(const Hello& hello) {
     Welcome welcome;
@@ -264,8 +259,14 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     serve.folders = std::move(session.folders);
     serve.network = order.options.network;
     serve.user_ids = order.options.user_ids;
-    serve.admit = [&](const Hello& hello) {
-        return alone ? admit_alone(hello) : ask_admission(session.channel, hello);
+    Result<> asked;
+    serve.ask = [&](const Hello& hello) {
+        if (!alone) asked = send_hello(session.channel.get(), hello);
+    };
+    serve.admit = [&](const Hello& hello) -> Result<Welcome> {
+        if (alone) return admit_alone(hello);
+        GPR_CHECK(asked);
+        return receive_verdict(session.channel.get());
     };
     std::optional<SessionCgroup> cgroup;
     serve.limits = order.options.limits;

@@ -17,14 +17,13 @@ Result<LocalAcceptor> start_none(const LogOptions&) {
 
 }  // namespace
 
-std::thread in_thread(std::function<void()> work) {
-    sigset_t all, before;
+WithoutSignals::WithoutSignals() {
+    sigset_t all;
     sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    std::thread thread(std::move(work));
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
-    return thread;
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
 }
+
+WithoutSignals::~WithoutSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
 
 Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string session, pid_t program)
     : options_(std::move(options)),
@@ -34,7 +33,8 @@ Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string ses
       over_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       watch_(loop.watch(over_.get(), POLLIN, [this](uint32_t) { done_.set(true); })),
       done_(loop) {
-    thread_ = in_thread([this] {
+    const WithoutSignals beginning;
+    thread_ = std::thread([this] {
         const HelloSource hello = [this] { return hello_of(options_, node_, session_, program_); };
         outcome_ = greet_acceptor_of(options_, node_, {}, start_none, hello);
         eventfd_write(over_.get(), 1);

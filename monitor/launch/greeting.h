@@ -4,7 +4,7 @@
 
 #include <sys/types.h>
 
-#include <functional>
+#include <csignal>
 #include <memory>
 #include <optional>
 #include <string>
@@ -17,8 +17,17 @@
 
 namespace gpr {
 
-// A thread that gets no signals: these are for the session's own.
-std::thread in_thread(std::function<void()> work);
+// Threads that begin while this exists get no signals: these are for the session's own.
+class WithoutSignals {
+public:
+    WithoutSignals();
+    WithoutSignals(const WithoutSignals&) = delete;
+    WithoutSignals& operator=(const WithoutSignals&) = delete;
+    ~WithoutSignals();
+
+private:
+    sigset_t before_;
+};
 
 class Greeting {
 public:

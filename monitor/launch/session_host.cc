@@ -5,8 +5,6 @@
 
 #include <algorithm>
 #include <future>
-#include <optional>
-#include <thread>
 
 #include "base/log.h"
 #include "base/own_limits.h"
@@ -88,18 +86,23 @@ Result<EstablishedAcceptor> SessionHost::greet_and_prepare(NodeId node,
                                                            const StartLocalAcceptor& start_local) {
     std::promise<Hello> promise;
     auto promised = promise.get_future();
-    std::optional<Result<EstablishedAcceptor>> greeted;
-    std::thread thread = in_thread([&] {
-        greeted = greet_acceptor_of(options_, node, {}, start_local,
-                                    [&promised] { return promised.get(); });
-    });
+    const auto greet = [&] {
+        return greet_acceptor_of(options_, node, {}, start_local,
+                                 [&promised] { return promised.get(); });
+    };
+    std::future<Result<EstablishedAcceptor>> greeting;
+    {
+        const WithoutSignals beginning;
+        // Deferred where there can be no more threads.
+        greeting = std::async(std::launch::async | std::launch::deferred, greet);
+    }
     Hello hello = hello_of(options_, node, id_, program_);
     own_host_ = hello.host;
     promise.set_value(std::move(hello));
     const auto prepared = prepare_alone();
-    thread.join();
-    if (*greeted) GPR_CHECK(prepared);
-    return std::move(*greeted);
+    auto greeted = greeting.get();
+    if (greeted) GPR_CHECK(prepared);
+    return greeted;
 }
 
 // What does not depend on the acceptors.
