@@ -202,6 +202,9 @@ bool CallStops::stop_pausing(pid_t tid, Caller& caller, user_regs_struct& regs, 
 // As a filter's report ends when the thread stops: the call begins anew, unless a handler without
 // SA_RESTART runs.
 void CallStops::on_other_stop(pid_t tid, const WaitStatus& status) {
+    // A call that has not been made yet: a handler, or another node, may come before it, and it is
+    // reported again.
+    if (status.kind != WaitStatus::Kind::syscall_stop) passing_.erase(tid);
     const auto found = callers_.find(tid);
     if (found == callers_.end() || found->second.state != State::pausing) return;
     Caller& caller = found->second;
