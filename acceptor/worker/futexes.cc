@@ -67,11 +67,13 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         wakes = {wake_of_requeue(array)};
     } else if (!has_futex_array(n.number) && !news_.tells(n.number, n.args)) {
         if (process.mixed) wakes = futex_wakes_of(n.number, n.args);
-        auto changed = words_changed_by(n.number, n.args);
-        hold = co_await hold_for_call(worker_.pager, fragment, std::move(changed));
+        hold = co_await hold_for_call(worker_.pager, fragment, n.number, n.args);
     }
-    release_after_call(worker_.loop, worker_.pager, hold);
-    if (worker_.find_thread(pid, tid) != &thread) co_return;
+    if (worker_.find_thread(pid, tid) != &thread) {
+        worker_.pager.supply.release(hold);
+        co_return;
+    }
+    spawn(release_after_call(worker_.loop, worker_.pager, hold, thread.host_tid));
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
     if (!process.mixed) thread.waits_at = std::move(words);
     worker_.counts.native++;

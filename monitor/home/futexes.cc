@@ -86,20 +86,24 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     if (requeues) {
         requeued = co_await futex_array(home_.pager, fragment, n.number, n.args);
     } else {
-        auto changed = words_changed_by(n.number, n.args);
-        hold = co_await hold_for_call(home_.pager, fragment, std::move(changed));
+        hold = co_await hold_for_call(home_.pager, fragment, n.number, n.args);
     }
     HomeThread* still = home_.find_thread(pid, tid);
-    if (still && still->process->fragment != fragment) still = nullptr;  // it is in exec
-    if (still && !requeued.empty()) {
+    if (!still || still->process->fragment != fragment) {  // it has ended, or is in exec
+        home_.pager.supply.release(hold);
+        co_return;
+    }
+    if (!requeued.empty()) {
         news_.moves_to(requeued.back().address);
         tell_wake(*still->process, wake_of_requeue(requeued));
-    } else if (still && !requeues && !is_pi_call(n.number, n.args)) {
+    } else if (!requeues && !is_pi_call(n.number, n.args)) {
         // Of locks with priority inheritance all waiters are here.
         tell_futex_wake(*still->process, n);
     }
-    if (still) home_.notifier->let_it_run(n.id);
-    release_after_call(home_.loop, home_.pager, hold);
+    // Who came for this call stays until it is made, however long the words have taken.
+    if (hold != 0) still->visits_until = std::max(still->visits_until, Clock::now() + visit_time);
+    spawn(release_after_call(home_.loop, home_.pager, hold, tid));
+    home_.notifier->let_it_run(n.id);
 }
 
 bool Futexes::is_futex_call(uint32_t number) {

@@ -8,19 +8,57 @@
 #include <climits>
 
 #include "base/log.h"
+#include "monitor/tracee/thread_status.h"
 
 namespace gpr {
 
 namespace {
 // Missing from older headers.
 constexpr uint32_t futex2_private = 128;
+constexpr uint32_t lock_pi2 = 13;  // FUTEX_LOCK_PI2, Linux 5.14
 constexpr uint64_t word_size = 4;
-// How long a call that was let run may take until the kernel has changed its words.
-constexpr std::chrono::milliseconds call_made_in{5};
+// What a call needs of a processor, at most, until the kernel has changed its words.
+constexpr uint64_t cpu_until_changed_ns = 1'000'000;
+constexpr std::chrono::microseconds first_look{200}, longest_pause{5000};
 
 uint32_t command_of(const uint64_t (&args)[6]) {
     return static_cast<uint32_t>(args[1]) & static_cast<uint32_t>(FUTEX_CMD_MASK);
 }
+
+bool can_be_held(Fragment& fragment, Range range) {
+    const Mapping* m = fragment.space.find(range.begin);
+    return m && m->range.end >= range.end && (m->prot & PROT_WRITE) && !m->shared;
+}
+
+// What the kernel reads before it looks at the words of a call that waits for a lock.
+Range time_limit_of(uint32_t number, const uint64_t (&args)[6]) {
+    const uint32_t command = command_of(args);
+    const bool waits =
+        command == FUTEX_LOCK_PI || command == lock_pi2 || command == FUTEX_WAIT_REQUEUE_PI;
+    if (number != SYS_futex || !waits || args[3] == 0) return {};
+    return {{args[3]}, {args[3] + sizeof(timespec)}};
+}
+
+// Of a thread that is about to make a call: whether the kernel may not have changed the words yet.
+class CallUnderWay {
+public:
+    explicit CallUnderWay(pid_t tid) : tid_(tid), cpu_before_ns_(status_of_thread(tid).cpu_ns) {}
+
+    bool may_still_change_words() {
+        const ThreadStatus now = status_of_thread(tid_);
+        if (now.cpu_ns - cpu_before_ns_ >= cpu_until_changed_ns) return false;
+        // One more stop for its tracer may come before the call (CallStops).
+        if (now.letter == 't') return stops_seen_++ < most_stops_seen;
+        return now.letter == 'R';
+    }
+
+private:
+    static constexpr int most_stops_seen = 8;
+    pid_t tid_;
+    uint64_t cpu_before_ns_;
+    int stops_seen_ = 0;
+};
+
 }  // namespace
 
 std::optional<FutexWait> futex_wait_of(uint32_t number, const uint64_t (&args)[6]) {
@@ -72,7 +110,6 @@ FutexWakeCall wake_of_requeue(const std::vector<FutexWord>& words) {
 }
 
 bool is_pi_call(uint32_t number, const uint64_t (&args)[6]) {
-    constexpr uint32_t lock_pi2 = 13;  // FUTEX_LOCK_PI2, Linux 5.14
     if (number != SYS_futex) return false;
     switch (command_of(args)) {
         case FUTEX_LOCK_PI:
@@ -112,16 +149,28 @@ Task<std::vector<FutexWord>> futex_array(Pager& pager, std::shared_ptr<Fragment>
 
 Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,
                              std::vector<Range> words) {
-    auto can_be_held = [&](Range word) {
-        const Mapping* m = fragment->space.find(word.begin);
-        return m && m->range.end >= word.end && (m->prot & PROT_WRITE) && !m->shared;
-    };
-    if (words.empty() || !std::ranges::all_of(words, can_be_held)) co_return 0;
+    auto is_to_be_held = [&](Range word) { return can_be_held(*fragment, word); };
+    if (words.empty() || !std::ranges::all_of(words, is_to_be_held)) co_return 0;
     co_return co_await pager.supply.hold(*fragment, std::move(words), Access::write);
 }
 
-void release_after_call(Loop& loop, Pager& pager, uint64_t hold) {
-    if (hold != 0) loop.after(call_made_in, [&pager, hold] { pager.supply.release(hold); });
+Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint32_t number,
+                             const uint64_t (&args)[6]) {
+    std::vector<Range> words = words_changed_by(number, args);
+    const Range limit = time_limit_of(number, args);
+    if (!limit.empty() && can_be_held(*fragment, limit)) words.push_back(limit);
+    co_return co_await hold_for_call(pager, std::move(fragment), std::move(words));
+}
+
+Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid) {
+    if (hold == 0) co_return;
+    CallUnderWay call(tid);
+    std::chrono::microseconds pause = first_look;
+    do {
+        co_await loop.sleep(pause);
+        pause = std::min(2 * pause, longest_pause);
+    } while (call.may_still_change_words());
+    pager.supply.release(hold);
 }
 
 bool is_shared_word(Fragment& fragment, Address word) {

@@ -57,8 +57,13 @@ std::vector<Range> words_changed_by(uint32_t number, const uint64_t (&args)[6]);
 // Holds these words in memory. Returns what paging::Supply::hold() does; 0: they cannot be held.
 Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,
                              std::vector<Range> words);
-// The call is about to be made.
-void release_after_call(Loop& loop, Pager& pager, uint64_t hold);
+// The same for the words that the call changes, and the time limit that the kernel reads before: a
+// thread that holds words must not have to wait for a page.
+Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint32_t number,
+                             const uint64_t (&args)[6]);
+// The thread is about to make the call: releases the words once it has had its processor for long
+// enough, or sleeps in the call. tid: as this supervisor sees it.
+Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid);
 
 // Whether the word is in shared memory. In a mixed session all its waiters wait at home.
 bool is_shared_word(Fragment& fragment, Address word);
