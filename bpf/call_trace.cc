@@ -12,53 +12,36 @@
 
 namespace gpr {
 
-namespace {
-
-constexpr const char* cure = "needs CAP_BPF, CAP_PERFMON and a kernel with BTF";
-
-}  // namespace
-
 Result<std::unique_ptr<CallTrace>> CallTrace::load(const gpr_trace_order& order,
                                                    const TracedCalls& calls, TracedIds ids) {
-    // libbpf's messages are dropped; the error says why the kernel refuses.
-    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
     std::unique_ptr<CallTrace> trace(new CallTrace);
     GPR_CHECK(trace->open(order, calls, ids));
     return trace;
 }
 
 Result<> CallTrace::open(const gpr_trace_order& order, const TracedCalls& calls, TracedIds ids) {
-    object_ = bpf_object__open_mem(call_trace_image, call_trace_image_size, nullptr);
-    if (!object_) return fail(errno, "cannot read the BPF program that traces calls");
-    if (int error = bpf_object__load(object_); error != 0) {
-        return fail(-error,
-                    fmt::format("cannot load the BPF program that traces calls ({})", cure));
-    }
-    auto map = [this](const char* name) { return bpf_object__find_map_fd_by_name(object_, name); };
-    void* at =
-        mmap(nullptr, sizeof *settings_, PROT_READ | PROT_WRITE, MAP_SHARED, map("settings"), 0);
+    GPR_TRY(programs_, LoadedPrograms::load(call_trace_image));
+    void* at = mmap(nullptr, sizeof *settings_, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    programs_->map("settings"), 0);
     if (at == MAP_FAILED) return fail(errno, "cannot map the settings of the trace of calls");
     settings_ = static_cast<gpr_trace_settings*>(at);
     settings_->own_ids = ids == TracedIds::own;
     settings_->string_bytes = std::min<uint32_t>(order.string_bytes, GPR_TRACED_BYTES_MAX);
     settings_->stack_bytes = order.stack_bytes;
     settings_->signals = order.signals;
+    const int traced = programs_->map("traced_calls");
     for (uint32_t number = 0; number < calls.size(); number++) {
-        if (bpf_map_update_elem(map("traced_calls"), &number, &calls[number], BPF_ANY) != 0) {
+        if (bpf_map_update_elem(traced, &number, &calls[number], BPF_ANY) != 0) {
             return fail(errno, "cannot say which calls are traced");
         }
     }
     GPR_CHECK(learn_own_id());
-    events_ = map("events");
+    events_ = programs_->map("events");
     ring_ = ring_buffer__new(events_, on_event, this, nullptr);
     if (!ring_) return fail(errno, "cannot map the ring of traced calls");
-    auto link = links_.begin();
     for (const char* name : {"traced_call_begins", "traced_call_ends", "traced_signal"}) {
-        bpf_program* program = bpf_object__find_program_by_name(object_, name);
-        *link = program ? bpf_program__attach(program) : nullptr;
-        if (*link++) continue;
-        return fail(errno,
-                    fmt::format("cannot attach the BPF program that traces calls ({})", cure));
+        GPR_TRY(auto attached, programs_->attach(name));
+        attached_.push_back(std::move(attached));
     }
     return {};
 }
@@ -66,18 +49,16 @@ Result<> CallTrace::open(const gpr_trace_order& order, const TracedCalls& calls,
 // We may be in a pid namespace and not know the id that the kernel's part compares with.
 Result<> CallTrace::learn_own_id() {
     LIBBPF_OPTS(bpf_test_run_opts, options);
-    bpf_program* program = bpf_object__find_program_by_name(object_, "who_asks");
-    if (bpf_prog_test_run_opts(bpf_program__fd(program), &options) != 0 || settings_->tracer == 0) {
+    const int program = programs_->program("who_asks");
+    if (bpf_prog_test_run_opts(program, &options) != 0 || settings_->tracer == 0) {
         return fail(errno, "cannot find out which threads are to be traced");
     }
     return {};
 }
 
 CallTrace::~CallTrace() {
-    for (bpf_link* link : links_) bpf_link__destroy(link);
     ring_buffer__free(ring_);
     if (settings_) munmap(settings_, sizeof *settings_);
-    bpf_object__close(object_);
 }
 
 int CallTrace::on_event(void* self, void* data, size_t size) {

@@ -8,13 +8,14 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
+#include <vector>
 
 #include "base/result.h"
 #include "bpf/call_trace_layout.h"
+#include "bpf/loaded_programs.h"
 
-struct bpf_object;
-struct bpf_link;
 struct ring_buffer;
 
 namespace gpr {
@@ -47,10 +48,10 @@ private:
     Result<> learn_own_id();
     static int on_event(void* self, void* data, size_t size);
 
-    bpf_object* object_ = nullptr;
-    std::array<bpf_link*, 3> links_{};
+    std::optional<LoadedPrograms> programs_;
+    std::vector<Fd> attached_;
     ring_buffer* ring_ = nullptr;
-    int events_ = -1;                         // of object_
+    int events_ = -1;                         // of programs_
     gpr_trace_settings* settings_ = nullptr;  // mapped
     uint64_t lost_seen_ = 0;
     const std::function<bool(std::span<const std::byte>)>* tell_ = nullptr;  // during fetch()

@@ -20,8 +20,6 @@ namespace gpr {
 
 namespace {
 
-constexpr const char* cure = "needs CAP_BPF, CAP_PERFMON and a kernel with BTF";
-
 // Returns the word that a thread waits for if it is in a futex call, else 0.
 uint64_t waited_word(const std::filesystem::path& thread) {
     std::ifstream file(thread / "syscall");
@@ -44,31 +42,22 @@ bool WaiterSummary::may_wait(uint64_t address) const {
 }
 
 Result<std::unique_ptr<CallWatch>> CallWatch::load() {
-    // libbpf's messages are dropped; the error says why the kernel refuses.
-    libbpf_set_print([](libbpf_print_level, const char*, va_list) { return 0; });
     std::unique_ptr<CallWatch> watch(new CallWatch);
     GPR_CHECK(watch->open());
     return watch;
 }
 
 Result<> CallWatch::open() {
-    object_ = bpf_object__open_mem(call_watch_image, call_watch_image_size, nullptr);
-    if (!object_) return fail(errno, "cannot read the BPF program of the watch over calls");
-    if (int error = bpf_object__load(object_); error != 0) {
-        return fail(-error, fmt::format("cannot load the watch over calls ({})", cure));
-    }
-    auto link = links_.begin();
+    GPR_TRY(programs_, LoadedPrograms::load(call_watch_image));
     for (const char* name : {"call_begins", "call_ends"}) {
-        bpf_program* program = bpf_object__find_program_by_name(object_, name);
-        *link = program ? bpf_program__attach(program) : nullptr;
-        if (*link++) continue;
-        return fail(errno, fmt::format("cannot attach the watch over calls ({})", cure));
+        GPR_TRY(auto attached, programs_->attach(name));
+        attached_.push_back(std::move(attached));
     }
-    auto map = [this](const char* name) { return bpf_object__find_map_fd_by_name(object_, name); };
-    members_ = map("members");
-    wakes_ = map("wakes");
-    spilled_ = map("spilled");
-    void* at = mmap(nullptr, sizeof *state_, PROT_READ | PROT_WRITE, MAP_SHARED, map("state"), 0);
+    members_ = programs_->map("members");
+    wakes_ = programs_->map("wakes");
+    spilled_ = programs_->map("spilled");
+    void* at = mmap(nullptr, sizeof *state_, PROT_READ | PROT_WRITE, MAP_SHARED,
+                    programs_->map("state"), 0);
     if (at == MAP_FAILED) return fail(errno, "cannot map the state of the watch over calls");
     state_ = static_cast<gpr_futex_state*>(at);
     set_elsewhere(WaiterSummary::everything());
@@ -80,8 +69,6 @@ Result<> CallWatch::open() {
 CallWatch::~CallWatch() {
     ring_buffer__free(ring_);
     if (state_) munmap(state_, sizeof *state_);
-    for (bpf_link* link : links_) bpf_link__destroy(link);
-    bpf_object__close(object_);
 }
 
 Result<> CallWatch::join(pid_t pid, pid_t name, StopsAtEnd stops) {

@@ -10,12 +10,13 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "base/result.h"
 #include "bpf/call_layout.h"
+#include "bpf/loaded_programs.h"
 
-struct bpf_object;
-struct bpf_link;
 struct ring_buffer;
 
 namespace gpr {
@@ -87,10 +88,10 @@ private:
     void fetch_spilled();
     static int on_wake(void* self, void* data, size_t size);
 
-    bpf_object* object_ = nullptr;
-    std::array<bpf_link*, 2> links_{};
+    std::optional<LoadedPrograms> programs_;
+    std::vector<Fd> attached_;
     ring_buffer* ring_ = nullptr;
-    int members_ = -1, wakes_ = -1, spilled_ = -1;  // of object_
+    int members_ = -1, wakes_ = -1, spilled_ = -1;  // of programs_
     gpr_futex_state* state_ = nullptr;              // mapped
     uint32_t spilled_seen_ = 0;
     const std::function<void(const WatchedWake&)>* tell_ = nullptr;  // during fetch()
