@@ -161,6 +161,7 @@ void write_hello(const Hello& hello, wire::Hello::Builder to) {
     to.setOnlyLooks(hello.only_looks);
     to.setWantSessions(hello.want_sessions);
     write_program(hello.program, to.initProgram());
+    to.setWatchesFutexes(hello.watches_futexes);
 }
 
 Hello read_hello(wire::Hello::Reader from) {
@@ -175,6 +176,7 @@ Hello read_hello(wire::Hello::Reader from) {
     hello.only_looks = from.getOnlyLooks();
     hello.want_sessions = from.getWantSessions();
     hello.program = read_program(from.getProgram());
+    hello.watches_futexes = from.getWatchesFutexes();
     return hello;
 }
 

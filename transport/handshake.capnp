@@ -41,6 +41,7 @@ struct Hello {
   onlyLooks @11 :Bool;  # the welcome is all that it wants: no session, also not a place for one
   wantSessions @12 :Bool;  # likewise, and who else is there
   program @13 :Program;
+  watchesFutexes @14 :Bool;  # its threads on several nodes may wake each other, and BPF may be used
 }
 
 # What runs in a session, for who asks the acceptor.

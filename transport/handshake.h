@@ -87,6 +87,8 @@ struct Hello {
     bool only_looks = false;        // wants only the welcome, and no session
     bool want_sessions = false;     // the same, with the acceptor's sessions
     ProgramDescription program;
+    // Threads on several nodes may wake each other, so the worker loads CallWatch beforehand.
+    bool watches_futexes = false;
 };
 struct Welcome {
     uint32_t version = protocol_version;

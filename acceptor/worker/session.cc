@@ -70,6 +70,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
         return !rule.glob.empty() && rule.standby.empty();
     });
     if (has_files || !worker_.call_rules.all().empty()) worker_.pager.pinned.probe_for_pins();
+    if (peer.watches_futexes) worker_.futexes.watch_futexes();  // while home is busy as well
 }
 
 bool WorkerSession::nothing_runs() const {

@@ -12,6 +12,7 @@
 #include "monitor/node/host_match.h"
 #include "monitor/rules/call_rules.h"
 #include "monitor/rules/path_rules.h"
+#include "monitor/rules/split_policy.h"
 
 namespace gpr {
 
@@ -34,6 +35,10 @@ DeviceRequest devices_wanted(const ExecOptions& options, NodeId node) {
 
 }  // namespace
 
+bool watches_futexes(const ExecOptions& options) {
+    return options.bpf && SplitPolicy(options.rules, options.attaches).mixed();
+}
+
 Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program) {
     Hello hello;
     hello.software = "gpr";
@@ -49,6 +54,7 @@ Hello hello_of(const ExecOptions& options, NodeId node, const std::string& sessi
     hello.program = {options.program_path, user ? user->pw_name : fmt::format("{}", geteuid()),
                      program};
     hello.devices = devices_wanted(options, node);
+    hello.watches_futexes = watches_futexes(options);
     return hello;
 }
 

@@ -15,6 +15,9 @@ namespace gpr {
 // The acceptor as the user names it.
 std::string text_of(const AcceptorAddress& acceptor);
 
+// Whether threads on several nodes may wake each other, which BPF is to watch where it can.
+bool watches_futexes(const ExecOptions& options);
+
 // session: id of the session, the same for all of its acceptors. program: pid of its program.
 Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program);
 // Connects and greets. Without a log line, so that it may run in a thread of its own.

@@ -26,9 +26,9 @@ namespace gpr {
 
 namespace {
 
-// A watch on futex calls, if threads on two nodes may wake each other and this host allows it.
+// A watch on futex calls, if there is to be one and this host allows it.
 std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
-    if (!options.bpf || !SplitPolicy(options.rules, options.attaches).mixed()) return nullptr;
+    if (!watches_futexes(options)) return nullptr;
     auto watch = CallWatch::load();
     if (watch) return std::move(*watch);
     spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());

@@ -71,6 +71,7 @@ TEST_CASE("who asks is told the sessions of an acceptor, as many as fit") {
     Attempt attempt;
     attempt.hello.only_looks = attempt.hello.want_sessions = true;
     attempt.hello.program = {"/usr/bin/x\x1b[2J", "anna", 77};
+    attempt.hello.watches_futexes = true;
     SessionDescription session;
     session.id = "s7";
     session.host = "a";
@@ -90,6 +91,7 @@ TEST_CASE("who asks is told the sessions of an acceptor, as many as fit") {
     REQUIRE(outcome.initiator);
     REQUIRE(outcome.acceptor);
     CHECK(outcome.acceptor->peer.want_sessions);
+    CHECK(outcome.acceptor->peer.watches_futexes);
     CHECK(outcome.acceptor->peer.program.name == "/usr/bin/x?[2J");
     CHECK(outcome.acceptor->peer.program.pid == 77);
     REQUIRE(outcome.initiator->peer.sessions.size() == 1);
