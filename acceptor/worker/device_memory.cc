@@ -21,13 +21,16 @@
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/refusals.h"
+#include "monitor/node/thread_progress.h"
 
 namespace gpr::worker {
 
 namespace {
 
-// After this time a call has pinned its pages, or has failed.
+// A call that has slept for so long has pinned its pages, or has failed; or has run for so long,
+// and for each page.
 constexpr std::chrono::milliseconds pinned_in{20};
+constexpr std::chrono::microseconds page_pinned_in{1};
 constexpr uint64_t most_buffers = 1 << 14;        // IORING_MAX_REG_BUFFERS
 constexpr uint64_t most_held_bytes = 4ULL << 30;  // the lengths are whatever the program says
 constexpr size_t most_argument_bytes = 512;
@@ -75,8 +78,9 @@ Task<void> DeviceMemory::pin_call(RemoteProcess& process, RemoteThread& thread, 
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
+    const pid_t host_tid = thread.host_tid;
     std::vector<Range> ranges = co_await ranges_to_pin(fragment, n);
-    co_await run_with(std::move(fragment), std::move(notifier), n, std::move(ranges));
+    co_await run_with(std::move(fragment), std::move(notifier), n, host_tid, std::move(ranges));
 }
 
 // What a driver is asked to pin (cudaHostRegister, V4L2_MEMORY_USERPTR and others).
@@ -87,29 +91,35 @@ Task<void> DeviceMemory::ioctl_call(RemoteProcess& process, RemoteThread& thread
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
+    const pid_t host_tid = thread.host_tid;
     std::vector<Range> ranges = co_await ranges_in_argument(fragment, n);
-    co_await run_with(std::move(fragment), std::move(notifier), n, std::move(ranges));
+    co_await run_with(std::move(fragment), std::move(notifier), n, host_tid, std::move(ranges));
 }
 
 // Makes the call here. While the kernel pins pages under the mmap lock it does not wait for missing
 // ones, but fails with EFAULT; so they are present before. The process may end meanwhile.
 Task<void> DeviceMemory::run_with(std::shared_ptr<Fragment> fragment,
                                   std::shared_ptr<FilterNotifier> notifier, Notification n,
-                                  std::vector<Range> ranges) {
+                                  pid_t host_tid, std::vector<Range> ranges) {
     for (Range range : ranges) {
         spdlog::debug("process {}: {:#x}+{:#x} is to be pinned", fragment->pid(), range.begin.value,
                       range.size());
         co_await worker_.pager.supply.make_resident(*fragment, range, Access::write);
     }
-    uint64_t held = 0;
+    uint64_t held = 0, pages = 0;
+    for (const Range& range : ranges) pages += range.size() / page_size;
     if (!ranges.empty()) {
         held = co_await worker_.pager.supply.hold(*fragment, std::move(ranges), Access::write);
     }
     worker_.counts.fd_owner++;
+    if (held != 0) spawn(release_when_pinned(host_tid, held, pages));
     notifier->let_it_run(n.id);
-    if (held != 0) {
-        worker_.loop.after(pinned_in, [this, held] { worker_.pager.supply.release(held); });
-    }
+}
+
+Task<void> DeviceMemory::release_when_pinned(pid_t host_tid, uint64_t held, uint64_t pages) {
+    const Progress enough{pinned_in + pages * page_pinned_in, pinned_in};
+    co_await thread_gets_on(worker_.loop, host_tid, enough);
+    worker_.pager.supply.release(held);
 }
 
 Task<std::vector<Range>> DeviceMemory::ranges_in_argument(std::shared_ptr<Fragment> fragment,

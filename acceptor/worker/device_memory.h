@@ -25,8 +25,9 @@ public:
 
 private:
     Task<void> run_with(std::shared_ptr<Fragment> fragment,
-                        std::shared_ptr<FilterNotifier> notifier, Notification n,
+                        std::shared_ptr<FilterNotifier> notifier, Notification n, pid_t host_tid,
                         std::vector<Range> ranges);
+    Task<void> release_when_pinned(pid_t host_tid, uint64_t held, uint64_t pages);
     Task<std::vector<Range>> ranges_to_pin(std::shared_ptr<Fragment> fragment, Notification n);
     Task<std::vector<Range>> ranges_in_argument(std::shared_ptr<Fragment> fragment, Notification n);
 

@@ -11,6 +11,7 @@
 #include "acceptor/worker/worker.h"
 #include "monitor/node/mirrored_call.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/node/thread_progress.h"
 #include "monitor/paging/growth.h"
 #include "monitor/tracee/extended_state.h"
 #include "monitor/tracee/kernel_actions.h"
@@ -19,8 +20,8 @@ namespace gpr::worker {
 
 namespace {
 
-// A call that does not wait is done after this time.
-constexpr std::chrono::milliseconds done_in{2};
+// A call that does not wait is done after so much time on a processor.
+constexpr std::chrono::milliseconds done_in{1};
 // How many calls may be under way to home without anybody waiting for their answers.
 constexpr uint32_t most_unanswered = 64;
 
@@ -39,10 +40,14 @@ Task<void> Mirrors::mirror(RemoteProcess& process, RemoteThread& thread, Notific
         if (answer == thread_gone && thread.stub->dead()) co_return;
         worker_.signals.hand_over_answered(thread);
     }
+    if (n.number == SYS_rt_sigaction) spawn(look_when_done(process.pid, thread.host_tid));
     process.notifier->let_it_run(n.id);
-    if (n.number != SYS_rt_sigaction) co_return;
-    worker_.loop.after(done_in,
-                       [this, pid = process.pid] { worker_.signals.look_for_discarded(pid); });
+}
+
+Task<void> Mirrors::look_when_done(pid_t pid, pid_t host_tid) {
+    const Progress enough{done_in};
+    co_await thread_gets_on(worker_.loop, host_tid, enough);
+    worker_.signals.look_for_discarded(pid);
 }
 
 // If several threads may change a disposition at the same time, home makes the change and has it

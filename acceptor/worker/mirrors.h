@@ -30,6 +30,7 @@ public:
     Task<void> make_mirrored(Frame frame);
 
 private:
+    Task<void> look_when_done(pid_t pid, pid_t host_tid);
     Task<void> permission_call(RemoteProcess& process, RemoteThread& thread, Notification n);
 
     Worker& worker_;

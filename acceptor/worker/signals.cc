@@ -19,6 +19,7 @@
 #include "acceptor/worker/worker.h"
 #include "base/log.h"
 #include "monitor/node/signal_wire.h"
+#include "monitor/node/thread_progress.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/signal_frame.h"
@@ -27,8 +28,9 @@
 namespace gpr::worker {
 
 namespace {
-// The time from dequeueing a signal to the stop before its delivery, on a busy CPU.
-constexpr std::chrono::milliseconds stands_in{10};
+// From dequeueing a signal to the stop before its delivery: what a thread needs of a processor, and
+// after how much sleep there will be none.
+constexpr std::chrono::milliseconds runs_to_stop_in{1}, stands_in{10};
 
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
 
@@ -130,18 +132,18 @@ bool Signals::has_signal_to_handle(RemoteThread& thread) {
 void Signals::look_for_discarded(pid_t pid) {
     RemoteProcess* process = worker_.find_process(pid);
     if (!process) return;
-    std::map<pid_t, uint32_t> suspects;
     for (auto& [tid, thread] : process->threads) {
-        if (seems_discarded(*thread)) suspects[tid] = thread->passed->serial;
+        if (!seems_discarded(*thread)) continue;
+        spawn(send_back_discarded(pid, tid, thread->host_tid, thread->passed->serial));
     }
-    if (suspects.empty()) return;
-    worker_.loop.after(stands_in, [this, pid, suspects] {
-        for (auto [tid, serial] : suspects) {
-            RemoteThread* thread = worker_.find_thread(pid, tid);
-            if (!thread || !seems_discarded(*thread) || thread->passed->serial != serial) continue;
-            bounce(pid, tid, *std::exchange(thread->passed, std::nullopt));
-        }
-    });
+}
+
+Task<void> Signals::send_back_discarded(pid_t pid, pid_t tid, pid_t host_tid, uint32_t serial) {
+    const Progress enough{runs_to_stop_in, stands_in};
+    co_await thread_gets_on(worker_.loop, host_tid, enough);
+    RemoteThread* thread = worker_.find_thread(pid, tid);
+    if (!thread || !seems_discarded(*thread) || thread->passed->serial != serial) co_return;
+    bounce(pid, tid, *std::exchange(thread->passed, std::nullopt));
 }
 
 Task<void> Signals::signal_from_home(Frame frame) {

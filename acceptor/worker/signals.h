@@ -44,6 +44,7 @@ public:
     void restart_what_has_not_begun(const RemoteProcess& process, const RemoteThread& thread);
 
 private:
+    Task<void> send_back_discarded(pid_t pid, pid_t tid, pid_t host_tid, uint32_t serial);
     void hand_over(RemoteThread& thread, const HandledSignal& signal);
     bool postpone_signal(RemoteThread& thread, int signal);
     void begin_handler(RemoteProcess& process, RemoteThread& thread, int signal,

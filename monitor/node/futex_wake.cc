@@ -8,7 +8,7 @@
 #include <climits>
 
 #include "base/log.h"
-#include "monitor/tracee/thread_status.h"
+#include "monitor/node/thread_progress.h"
 
 namespace gpr {
 
@@ -18,8 +18,7 @@ constexpr uint32_t futex2_private = 128;
 constexpr uint32_t lock_pi2 = 13;  // FUTEX_LOCK_PI2, Linux 5.14
 constexpr uint64_t word_size = 4;
 // What a call needs of a processor, at most, until the kernel has changed its words.
-constexpr uint64_t cpu_until_changed_ns = 1'000'000;
-constexpr std::chrono::microseconds first_look{200}, longest_pause{5000};
+constexpr std::chrono::milliseconds cpu_until_changed{1};
 
 uint32_t command_of(const uint64_t (&args)[6]) {
     return static_cast<uint32_t>(args[1]) & static_cast<uint32_t>(FUTEX_CMD_MASK);
@@ -38,26 +37,6 @@ Range time_limit_of(uint32_t number, const uint64_t (&args)[6]) {
     if (number != SYS_futex || !waits || args[3] == 0) return {};
     return {{args[3]}, {args[3] + sizeof(timespec)}};
 }
-
-// Of a thread that is about to make a call: whether the kernel may not have changed the words yet.
-class CallUnderWay {
-public:
-    explicit CallUnderWay(pid_t tid) : tid_(tid), cpu_before_ns_(status_of_thread(tid).cpu_ns) {}
-
-    bool may_still_change_words() {
-        const ThreadStatus now = status_of_thread(tid_);
-        if (now.cpu_ns - cpu_before_ns_ >= cpu_until_changed_ns) return false;
-        // One more stop for its tracer may come before the call (CallStops).
-        if (now.letter == 't') return stops_seen_++ < most_stops_seen;
-        return now.letter == 'R';
-    }
-
-private:
-    static constexpr int most_stops_seen = 8;
-    pid_t tid_;
-    uint64_t cpu_before_ns_;
-    int stops_seen_ = 0;
-};
 
 }  // namespace
 
@@ -164,12 +143,8 @@ Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment, u
 
 Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid) {
     if (hold == 0) co_return;
-    CallUnderWay call(tid);
-    std::chrono::microseconds pause = first_look;
-    do {
-        co_await loop.sleep(pause);
-        pause = std::min(2 * pause, longest_pause);
-    } while (call.may_still_change_words());
+    const Progress enough{cpu_until_changed};
+    co_await thread_gets_on(loop, tid, enough);
     pager.supply.release(hold);
 }
 
