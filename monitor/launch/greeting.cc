@@ -35,7 +35,11 @@ Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string ses
       done_(loop) {
     const WithoutSignals beginning;
     thread_ = std::thread([this] {
-        const HelloSource hello = [this] { return hello_of(options_, node_, session_, program_); };
+        const HelloSource hello = [this] {
+            Hello asked = hello_of(options_, node_, session_, program_);
+            asked.watches_futexes = false;  // loaded at the first start: nobody waits for it now
+            return asked;
+        };
         outcome_ = greet_acceptor_of(options_, node_, {}, start_none, hello);
         eventfd_write(over_.get(), 1);
     });
