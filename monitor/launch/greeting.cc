@@ -37,7 +37,7 @@ Greeting::Greeting(Loop& loop, ExecOptions options, NodeId node, std::string ses
     thread_ = std::thread([this] {
         const HelloSource hello = [this] {
             Hello asked = hello_of(options_, node_, session_, program_);
-            asked.watches_futexes = false;  // loaded at the first start: nobody waits for it now
+            asked.watches_futexes = false;  // loaded at the first start there
             return asked;
         };
         outcome_ = greet_acceptor_of(options_, node_, {}, start_none, hello);
