@@ -189,7 +189,7 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (stub.dead()) co_return;
     co_await take_its_alt_stack(*thread, frame, from);
     if (stub.dead()) co_return;
-    cleared_there_[thread->process->pid][thread->tid] = crossing.getClearTid();
+    note_cleared_word(*thread, from, crossing.getClearTid());
     if (thread->process->comes_home) {
         home_.homecoming.arrived(*thread, context);
         co_return;
@@ -206,8 +206,25 @@ Task<void> Crossings::arrive(Frame frame, NodeId from) {
     if (missed_one && !stub.dead()) PassedSignals::wake_others(*thread, context.signal_mask);
 }
 
+// Only the acceptor where the thread was born, or has called set_tid_address, knows the word; that
+// another one knows none says nothing.
+void Crossings::note_cleared_word(const HomeThread& thread, NodeId from, uint64_t address) {
+    auto& words = cleared_there_[thread.process->pid];
+    const auto known = words.find(thread.tid);
+    if (address != 0) {
+        words.insert_or_assign(thread.tid, ClearedWord{from, address});
+    } else if (known != words.end() && known->second.known_at == from) {
+        words.erase(known);
+    }
+}
+
 uint64_t Crossings::take_cleared_word(pid_t pid, pid_t tid) {
-    return std::exchange(cleared_there_[pid][tid], 0);
+    auto& words = cleared_there_[pid];
+    const auto known = words.find(tid);
+    if (known == words.end()) return 0;
+    const uint64_t address = known->second.address;
+    words.erase(known);
+    return address;
 }
 
 void Crossings::on_thread_end(pid_t pid, pid_t tid) {

@@ -31,8 +31,8 @@ public:
 
     // Where threads of the process crossed most since its image began, for whoever looks.
     [[nodiscard]] std::vector<CountedPlace> places_of(pid_t pid, size_t most) const;
-    // The word that the end of this thread clears (set_tid_address) if the kernel of the acceptor
-    // where it last was knows that, and home's does not; else 0. From now on home's shall.
+    // The word that the end of this thread clears (set_tid_address) if the kernel of an acceptor
+    // knows that, and home's does not; else 0. From now on home's shall.
     uint64_t take_cleared_word(pid_t pid, pid_t tid);
     void on_thread_end(pid_t pid, pid_t tid);
     // Its image has ended.
@@ -42,12 +42,18 @@ public:
     }
 
 private:
+    struct ClearedWord {
+        NodeId known_at;
+        uint64_t address;
+    };
+
     static std::optional<NodeId> goes_on_at(const HomeThread& thread, const ThreadContext& context);
     static Task<void> take_its_alt_stack(HomeThread& thread, Frame frame, NodeId from);
+    void note_cleared_word(const HomeThread& thread, NodeId from, uint64_t address);
 
     Home& home_;
-    std::map<pid_t, CrossingPlaces> places_;                    // by process
-    std::map<pid_t, std::map<pid_t, uint64_t>> cleared_there_;  // by process and thread
+    std::map<pid_t, CrossingPlaces> places_;                       // by process
+    std::map<pid_t, std::map<pid_t, ClearedWord>> cleared_there_;  // by process and thread
 };
 
 }  // namespace gpr::home

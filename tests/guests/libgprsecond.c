@@ -41,6 +41,10 @@ long second_spin_until(_Atomic long* word, long value) {
 
 int second_open(const char* path) { return open(path, O_RDONLY | O_CLOEXEC); }
 
+int second_begin(pthread_t* thread, void* (*run)(void*), void* argument) {
+    return pthread_create(thread, NULL, run, argument);
+}
+
 void second_call_back(void (*callback)(long), long value) { callback(2 * value); }
 
 int second_unmap(void* memory, size_t size) { return munmap(memory, size); }

@@ -14,5 +14,6 @@ int second_protect(void* memory, size_t size, int protection);
 void* second_grow(void* memory, size_t size, size_t wanted);
 long second_spin_until(_Atomic long* word, long value);
 int second_open(const char* path);
+int second_begin(pthread_t* thread, void* (*run)(void*), void* argument);
 
 #endif

@@ -1,7 +1,7 @@
 // A process on three nodes: its own code, and two libraries of which each is to run on an acceptor
 // of its own (tests/scenarios/three_nodes). Memory, locks, callbacks, signals, mappings and forks
 // are used from all three. Arguments: names of files that the acceptors have, the first's first;
-// or `few`, where each lock crosses; or `ever`; or `for` and a number of seconds.
+// or `few`, where each lock crosses; or `ever`; or `for` or `threads` and a number of seconds.
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
@@ -105,9 +105,14 @@ static void map_memory(void) {
     }
 }
 
+static double seconds_since_boot(void) {
+    struct timespec now;
+    CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 static int last_for(double seconds) {
-    struct timespec now, began;
-    CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &began), 0);
+    const double until = seconds_since_boot() + seconds;
     counts = 60;
     turns = 4;
     do {
@@ -116,8 +121,29 @@ static int last_for(double seconds) {
         map_memory();
         counter.total = counter.turn = 0;
         share_lock();
-        CHECK_EQ(clock_gettime(CLOCK_MONOTONIC, &now), 0);
-    } while ((now.tv_sec - began.tv_sec) + (now.tv_nsec - began.tv_nsec) / 1e9 < seconds);
+    } while (seconds_since_boot() < until);
+    return guest_passed();
+}
+
+static void* work_with_first(void* until) {
+    static uint32_t own[512];
+    for (uint32_t i = 0; seconds_since_boot() < *(double*)until; i++) first_fill(own, 512, i);
+    return NULL;
+}
+
+static void* work_with_second(void* until) {
+    static uint32_t own[512];
+    for (uint32_t i = 0; seconds_since_boot() < *(double*)until; i++) second_fill(own, 512, i);
+    return NULL;
+}
+
+// Threads that an acceptor begins, one of which goes on to the other.
+static int have_threads_for(double seconds) {
+    double until = seconds_since_boot() + seconds;
+    pthread_t threads[2];
+    CHECK_EQ(second_begin(&threads[0], work_with_first, &until), 0);
+    CHECK_EQ(second_begin(&threads[1], work_with_second, &until), 0);
+    for (int i = 0; i < 2; i++) CHECK_EQ(pthread_join(threads[i], NULL), 0);
     return guest_passed();
 }
 
@@ -203,6 +229,7 @@ static void use_files(const char* of_first, const char* of_second) {
 
 int main(int argc, char** argv) {
     if (argc == 3 && strcmp(argv[1], "for") == 0) return last_for(atof(argv[2]));
+    if (argc == 3 && strcmp(argv[1], "threads") == 0) return have_threads_for(atof(argv[2]));
     bool few = argc == 2 && strcmp(argv[1], "few") == 0;
     if (few) {
         counts = 30;
