@@ -87,14 +87,15 @@ bool PageAgent::Core::apply_grants(Object& o, Busy& b) {
         const State s = state(o, b.key.index);
         const bool keep = grant.content.kind == ContentKind::none;
         const bool newer = compare_epochs(grant.epoch, s.epoch) > 0;
-        if (newer && keep && b.withdrawn) {
-            // The grant crossed our push, which the directory then did not accept.
+        const bool is_next = grant.epoch == next_version(s.epoch);
+        if (keep && b.withdrawn && is_next) {
+            // The grant crossed our push, which the directory then did not accept. A later one is
+            // for what others have written since.
             grant.content = *b.withdrawn;
             continue;
         }
         // It grants only a right, to content that is still on its way: wait for that.
-        if (newer && keep &&
-            (s.presence != Presence::shared || grant.epoch != next_version(s.epoch))) {
+        if (newer && keep && (s.presence != Presence::shared || !is_next)) {
             ++i;
             continue;
         }

@@ -315,6 +315,41 @@ TEST_CASE("a mere right that crosses another's wish loses no content") {
     CHECK(c.members[0].memory.at(page) == 7);
 }
 
+TEST_CASE("a right that overtakes the content finds no old content in its place") {
+    Cluster c(3);
+    c.add_object(1, 0);
+    c.members[0].memory[page] = 7;
+    for (unsigned n : {1, 2}) c.fault(n, page, Access::read, static_cast<Tid>(10 + n));
+    c.pass_holds();
+    // Node 1 has given its copy up, in case that node 0 does not get the right.
+    CHECK(c.members[1].agent->give_away(page, 0, Access::write, 10, c.now));
+    c.run();
+    REQUIRE(c.presence(0, page) == Presence::exclusive);
+    c.members[0].memory[page] = 8;
+    c.pass_holds();
+    c.members[1].agent->on_fault({page, Access::read, 11, 0, 0}, c.now);
+    c.collect_actions();
+    std::deque<Cluster::Flight> content;
+    while (!c.flights.empty()) {
+        const auto f = c.flights.front();
+        c.flights.pop_front();
+        if (std::get_if<Grant>(&f.message.body)) {
+            content.push_back(f);
+        } else {
+            c.deliver(f);
+        }
+        c.collect_actions();
+    }
+    REQUIRE(content.size() == 1);
+    c.directory.collect(1, 0, 10, 1, Access::write, 99, c.now);
+    c.run();
+    CHECK(c.last<Grant>().contents[0].kind == ContentKind::none);
+    c.flights = content;
+    c.run();
+    CHECK(c.presence(1, page) == Presence::exclusive);
+    CHECK(c.members[1].memory.at(page) == 8);
+}
+
 TEST_CASE("an acquire ends when all its pages are here, and holds them until released") {
     Cluster c(2);
     c.add_object(1, 0);
