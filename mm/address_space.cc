@@ -15,12 +15,14 @@ Mapping* AddressSpace::find_from(Address a) {
     return it == mappings_.end() ? nullptr : &it->second;
 }
 
-Address AddressSpace::mapped_until(Address begin) const {
-    Address end = begin;
-    auto it = mappings_.upper_bound(begin);
+Address AddressSpace::first_gap(Range range) const {
+    Address end = range.begin;
+    auto it = mappings_.upper_bound(range.begin);
     if (it != mappings_.begin()) end = std::max(end, std::prev(it)->second.range.end);
-    for (; it != mappings_.end() && it->second.range.begin == end; ++it) end = it->second.range.end;
-    return end;
+    for (; end < range.end && it != mappings_.end() && it->second.range.begin == end; ++it) {
+        end = it->second.range.end;
+    }
+    return std::min(end, range.end);
 }
 
 bool AddressSpace::is_free(Range range) const {

@@ -94,8 +94,8 @@ public:
     // The first mapping that ends after a.
     [[nodiscard]] Mapping* find_from(Address a);
     [[nodiscard]] bool is_free(Range range) const;
-    // The end of the contiguous mapped range that begins here; `begin` if it is empty.
-    [[nodiscard]] Address mapped_until(Address begin) const;
+    // Where the first gap in the range begins; the end of the range if there is none.
+    [[nodiscard]] Address first_gap(Range range) const;
 
     // Replaces what is there, and returns the pieces that were replaced.
     std::vector<Mapping> map(Mapping mapping);

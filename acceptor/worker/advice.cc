@@ -150,7 +150,7 @@ Task<void> Advice::residence_call(RemoteProcess& process, RemoteThread& thread, 
     bool unmapped = aligned && (size > address_limit || begin > address_limit - size);
     if (aligned && !unmapped && told < address_limit - size / page_size - 1) {
         Range range = Range{{begin}, {begin + size}}.pages();
-        Address gap = fragment->space.mapped_until(range.begin);
+        Address gap = fragment->space.first_gap(range);
         if (gap < range.end) {
             StubThread& executor = fragment->executor();
             uint64_t to = executor.scratch_address().value;

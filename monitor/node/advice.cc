@@ -34,7 +34,7 @@ int advice_error(const AddressSpace& space, const uint64_t* args) {
     space.overlapping(range, [&](const Mapping& m) {
         if (error == 0) error = error_for(m, advice);
     });
-    bool gap = advice == MADV_FREE && space.mapped_until(range.begin) < range.end;
+    bool gap = advice == MADV_FREE && space.first_gap(range) < range.end;
     return error == 0 && gap ? ENOMEM : error;
 }
 

@@ -75,7 +75,7 @@ Task<int64_t> move_parts(Fragment& fragment, StubThread& caller, Range from, Ran
 }  // namespace
 
 bool is_one_mapping(const AddressSpace& space, Range range) {
-    bool one = space.mapped_until(range.begin) >= range.end;
+    bool one = space.first_gap(range) == range.end;
     const Mapping* below = nullptr;
     space.overlapping(range, [&](const Mapping& m) {
         one = one && (!below || continues(*below, m));
@@ -109,7 +109,7 @@ std::optional<SplitMove> split_move(const AddressSpace& space, const uint64_t* a
     bool sound = (flags & moves) == moves && !(flags & ~(moves | MREMAP_DONTUNMAP)) && aligned &&
                  new_size != 0 && new_size <= old_size && old.begin < old.end &&
                  to.begin < to.end && !old.overlaps(to) && !(shrinks && flags & MREMAP_DONTUNMAP);
-    bool begins = space.mapped_until(from.begin) > from.begin;
+    bool begins = space.first_gap({from.begin, from.begin + 1}) > from.begin;
     if (!sound || !begins || is_one_mapping(space, old)) return std::nullopt;
     SplitMove split;
     if (shrinks) {

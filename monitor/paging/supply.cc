@@ -72,7 +72,7 @@ Task<uint64_t> Supply::hold(Fragment& fragment, std::vector<Range> ranges, Acces
     for (Range& range : ranges) {
         range = range.pages();
         // Its end is whatever the program says.
-        if (fragment.space.mapped_until(range.begin) < range.end) co_return 0;
+        if (fragment.space.first_gap(range) < range.end) co_return 0;
     }
     const std::vector<Range> parts = joined(std::move(ranges));
     std::vector<PageRun> runs;

@@ -92,7 +92,7 @@ Sealing sealing_of(const AddressSpace& space, const uint64_t* args) {
     if (size == 0) return {};
     if (size > address_limit || begin > address_limit - size) return {{}, -ENOMEM};
     Range range{{begin}, {begin + size}};
-    if (space.mapped_until(range.begin) < range.end) return {{}, -ENOMEM};
+    if (space.first_gap(range) < range.end) return {{}, -ENOMEM};
     return {range, 0};
 }
 
