@@ -1,5 +1,7 @@
 #include "monitor/node/robust_list.h"
 
+#include <set>
+
 namespace gpr {
 
 namespace {
@@ -22,9 +24,11 @@ Task<RobustWords> robust_words(Pager& pager, std::shared_ptr<Fragment> fragment,
         words.all.push_back({lock, lock + 4});
         words.locks.push_back(lock.value);
     };
+    std::set<uint64_t> seen;  // a list may lead back to another of its entries
     uint64_t entry = head.next;
     for (int i = 0; i < robust_limit && (entry & ~pi_bit) != head_at; i++) {
         const uint64_t element = entry;
+        if (!seen.insert(element & ~pi_bit).second) break;
         Range link{{element & ~pi_bit}, {(element & ~pi_bit) + 8}};
         auto next = std::as_writable_bytes(std::span(&entry, 1));
         bool ok = co_await pager.memory.read(*fragment, link.begin, next);
