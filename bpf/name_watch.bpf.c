@@ -1,0 +1,108 @@
+/* Stops threads of members at the end of a call that opens or looks for a file by a name that
+ * begins in a certain way. A member is a process that its supervisor has put into the map
+ * `members`.
+ *
+ * It runs at the end of every system call of the host, so it looks at the number first. */
+
+/* The helpers need the types, so these come first. */
+/* clang-format off */
+#include <linux/bpf.h>
+#include <bpf/bpf_core_read.h>
+#include <bpf/bpf_helpers.h>
+#include <bpf/bpf_tracing.h>
+/* clang-format on */
+
+#include "bpf/name_layout.h"
+#include "stub/layout.h"
+
+#define SIGSTOP 19
+#define LONGEST_NAME 256 /* of a longer one no more is looked at */
+
+#define SYS_open 2
+#define SYS_stat 4
+#define SYS_access 21
+#define SYS_creat 85
+#define SYS_openat 257
+#define SYS_newfstatat 262
+#define SYS_faccessat 269
+#define SYS_statx 332
+#define SYS_openat2 437
+#define SYS_faccessat2 439
+
+char gpr_license[] SEC("license") = "GPL";
+
+struct pt_regs {
+    unsigned long di, si, orig_ax, ip;
+} __attribute__((preserve_access_index));
+
+struct task_struct {
+    struct task_struct* group_leader;
+} __attribute__((preserve_access_index));
+
+struct {
+    __uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __type(key, int);
+    __type(value, __u32); /* whether it is a member; stored with the main thread */
+} members SEC(".maps");
+
+struct {
+    __uint(type, BPF_MAP_TYPE_LPM_TRIE);
+    __uint(map_flags, BPF_F_NO_PREALLOC);
+    __uint(max_entries, 4096);
+    __type(key, struct gpr_beginning);
+    __type(value, __u32);
+} beginnings SEC(".maps");
+
+struct name {
+    __u32 bits; /* as in gpr_beginning, so that this can be looked up */
+    char text[LONGEST_NAME];
+    __u32 has_detour;
+};
+
+/* Whether "//", "/./" or "/../" begins at this place. What such a name is has to be found out. */
+static long look_for_detour(__u32 at, struct name* name) {
+    if (at >= LONGEST_NAME - 4) return 1;
+    const char* c = name->text + at;
+    if (!c[0]) return 1;
+    if (c[0] != '/') return 0;
+    const char* rest = c[1] != '.' ? c + 1 : c[2] != '.' ? c + 2 : c + 3;
+    name->has_detour = c[1] == '/' || (rest != c + 1 && (!rest[0] || rest[0] == '/'));
+    return name->has_detour;
+}
+
+static __always_inline int is_watched(const char* at) {
+    struct name name;
+    __builtin_memset(&name, 0, sizeof name);
+    const long size = bpf_probe_read_user_str(name.text, sizeof name.text, at);
+    if (size < 0 || name.text[0] != '/') return 0; /* relative ones are never watched */
+    name.bits = GPR_BEGINNING_BYTES * 8;
+    if (bpf_map_lookup_elem(&beginnings, &name)) return 1;
+    bpf_loop(LONGEST_NAME, look_for_detour, &name, 0);
+    return name.has_detour || size == LONGEST_NAME;
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(call_ends, struct pt_regs* regs, long result) {
+    const char* name;
+    switch (regs->orig_ax) {
+        case SYS_open:
+        case SYS_stat:
+        case SYS_access:
+        case SYS_creat: name = (const char*)regs->di; break;
+        case SYS_openat:
+        case SYS_newfstatat:
+        case SYS_faccessat:
+        case SYS_statx:
+        case SYS_openat2:
+        case SYS_faccessat2: name = (const char*)regs->si; break;
+        default: return 0;
+    }
+    struct task_struct* task = bpf_get_current_task_btf();
+    const __u32* member = bpf_task_storage_get(&members, task->group_leader, 0, 0);
+    if (!member || !*member) return 0;
+    /* Calls in the stub are the supervisor's own. */
+    if (regs->ip >> 32 == GPR_STUB_HIGH_WORD) return 0;
+    if (is_watched(name)) bpf_send_signal_thread(SIGSTOP);
+    return 0;
+}
