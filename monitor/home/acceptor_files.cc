@@ -15,6 +15,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/local_calls.h"
 #include "monitor/home/proc_files.h"
+#include "monitor/home/resting.h"
 #include "monitor/node/proc_file.h"
 #include "monitor/rules/call_rules.h"
 #include "syscall/table.h"
@@ -122,6 +123,7 @@ void AcceptorFiles::use_profile(RemoteNode& node, wire::ProfileUse::Reader use) 
         return;
     }
     paths_.use(*rule);
+    home_.resting.names().renew();
     profile_used_ = true;
     const std::string path = printable(use.getPath().cStr());
     spdlog::info("{} is the acceptor's: profile {} is in force", path, name);

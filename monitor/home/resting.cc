@@ -64,21 +64,6 @@ uint64_t transfers_of(pid_t pid) {
     return count;
 }
 
-Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
-    Notification n{};
-    n.tid = thread.tid;
-    n.number = static_cast<uint32_t>(regs.orig_rax);
-    n.instruction_pointer = regs.rip;
-    const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
-    std::ranges::copy(args, n.args);
-    return n;
-}
-
-std::string name_of_call(uint32_t number) {
-    const Row* row = find_row(number);
-    return row ? row->name : fmt::format("call {}", number);
-}
-
 }  // namespace
 
 Resting::Resting(Home& home)
@@ -129,6 +114,7 @@ void Resting::begin(HomeProcess& process) {
     process.rest->transfers = transfers_of(process.pid);
     process.rest->looked_at = Clock::now();
     process.state = HomeProcess::State::native;
+    names_.join(process);
     look_later(process, shortest_pause);
     if (const auto ms = home_.options.goes_after_ms) go_as_told(process, milliseconds(*ms));
 }
@@ -228,6 +214,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         co_return;
     }
     if (process->stopped) {  // by job control: our interrupt would add a stop
+        process->rest->opened.reset();
         try_again(*process, shortest_pause);
         co_return;
     }
@@ -254,6 +241,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         keep(*process, why, reason);
         co_return;
     }
+    RestingNames::take_back_open(*process, *stopped);
     const size_t threads = stopped->size();
     co_await send_away(*process, std::move(*stopped));
     const std::chrono::duration<double, std::milli> took = Clock::now() - began;
@@ -266,6 +254,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
 void Resting::keep(HomeProcess& process, const std::string& why, const std::string& obstacle) {
     home_.outputs.tell(
         fmt::format("process {} {}, and stays at home: {}", process.pid, why, obstacle));
+    names_.leave(process);
     process.rest.reset();
     process.stays_home = true;
 }
@@ -295,6 +284,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
         if (!next) co_return stopped;
         if (Clock::now() > until) {
             process->rest->being_split = false;
+            process->rest->opened.reset();
             let_go_on(*process, stopped);
             try_again(*process, next_try);
             co_return std::nullopt;
@@ -375,6 +365,10 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
         if (!process.listener) GPR_CHECK(infection.install(filter_));
+        const auto& opened = process.rest->opened;
+        if (opened && stopped.contains(opened->tid)) {
+            GPR_CHECK(infection.close_descriptor(opened->descriptor));
+        }
         return infection.hand_over(trace::home_options);
     };
     auto ready = prepare();
@@ -421,6 +415,7 @@ Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
     const pid_t pid = process.pid;
     HomeThread& main = *process.threads.at(pid);
     usage_.forget(process);
+    names_.leave(process);
     process.rest.reset();
     process.state = HomeProcess::State::preparing;
     process.has_rested = true;

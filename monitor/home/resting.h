@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "monitor/home/part.h"
+#include "monitor/home/resting_names.h"
 #include "monitor/home/resting_usage.h"
 #include "monitor/home/returns.h"
 #include "monitor/rules/away_cost.h"
@@ -51,6 +52,7 @@ public:
     bool takes_stop(HomeThread& thread, WaitStatus status) {
         return usage_.takes_stop(thread, status);
     }
+    [[nodiscard]] RestingNames& names() { return names_; }
     [[nodiscard]] Returns& returns() { return returns_; }
     // why: for the log and the user.
     Task<void> split(pid_t pid, std::string why);
@@ -77,6 +79,7 @@ private:
 
     Home& home_;
     std::vector<sock_filter> filter_;
+    RestingNames names_{home_};
     AwayCost cost_;
     Returns returns_{home_, cost_};
     RestingUsage usage_{home_};

@@ -5,6 +5,8 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
+#include <algorithm>
+
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/fd_names.h"
@@ -52,6 +54,21 @@ bool shares_more_than_threads(pid_t pid, const Notification& n) {
 }
 
 }  // namespace
+
+Notification call_of(const HomeThread& thread, const user_regs_struct& regs) {
+    Notification n{};
+    n.tid = thread.tid;
+    n.number = static_cast<uint32_t>(regs.orig_rax);
+    n.instruction_pointer = regs.rip;
+    const uint64_t args[6] = {regs.rdi, regs.rsi, regs.rdx, regs.r10, regs.r8, regs.r9};
+    std::ranges::copy(args, n.args);
+    return n;
+}
+
+std::string name_of_call(uint32_t number) {
+    const Row* row = find_row(number);
+    return row ? row->name : fmt::format("call {}", number);
+}
 
 bool cannot_rest_with(Home& home, const HomeProcess& process, const Notification& n) {
     if (!process.rest || process.rest->settles || !process.can_be_split() ||

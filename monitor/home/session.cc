@@ -2,6 +2,7 @@
 
 #include <sys/syscall.h>
 
+#include "bpf/name_watch.h"
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/adoption.h"
 #include "monitor/home/affinity.h"
@@ -152,8 +153,9 @@ void HomeSession::keep_standby(NodeId node, const std::vector<std::string>& prof
     home_->acceptor_files.keep_standby(node, profiles);
 }
 
-void HomeSession::watch_futexes(std::unique_ptr<CallWatch> watch) {
-    home_->futexes.watch_futexes(std::move(watch));
+void HomeSession::watch(std::unique_ptr<CallWatch> calls, std::unique_ptr<NameWatch> names) {
+    if (calls) home_->futexes.watch_futexes(std::move(calls));
+    if (names) home_->resting.names().begin(std::move(names));
 }
 
 home::Home& HomeSession::state() { return *home_; }

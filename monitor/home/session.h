@@ -16,6 +16,7 @@
 namespace gpr {
 
 class CallWatch;
+class NameWatch;
 class DirectoryRecord;
 class Error;
 class FilesLimit;
@@ -69,9 +70,10 @@ public:
     Task<Result<std::vector<pid_t>>> begin_move();
     void replace_acceptor(NodeId node, Link& link);
     void end_move(const std::vector<pid_t>& were_away);
-    // Optional, before start(): private wakes are reported by the watch instead of being
-    // intercepted.
-    void watch_futexes(std::unique_ptr<CallWatch> watch);
+    // Optional, before start(), either may be null: private wakes are reported by the one instead
+    // of being intercepted; and root has a resting_filter() that does not stop for names, which
+    // the other does.
+    void watch(std::unique_ptr<CallWatch> calls, std::unique_ptr<NameWatch> names);
     // For monitor/control, which shows it to others.
     [[nodiscard]] home::Home& state();
     [[nodiscard]] home::EventStream& events() { return *events_; }

@@ -15,6 +15,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/proc_files.h"
+#include "monitor/home/resting.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/tracing.h"
 #include "monitor/home/trap_state.h"
@@ -251,6 +252,7 @@ void Signals::on_group_stop(HomeThread& thread) {
 }
 
 void Signals::on_call_end(HomeThread& thread) {
+    if (home_.resting.names().takes_call(thread)) return;
     if (ProcFiles::has_opened(thread)) {
         spawn(home_.proc_files.show_opened(thread));
         return;

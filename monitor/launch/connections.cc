@@ -39,6 +39,13 @@ bool watches_futexes(const ExecOptions& options) {
     return options.bpf && SplitPolicy(options.rules, options.attaches).mixed();
 }
 
+bool watches_names(const ExecOptions& options) {
+    const PathRules paths(path_rules_of(options.rules));
+    auto stands_by = [](const RemotePath& rule) { return !rule.standby.empty(); };
+    return options.bpf && !options.attaches && SplitPolicy(options.rules).rests() &&
+           !paths.empty() && std::ranges::all_of(paths.all(), stands_by);
+}
+
 Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program) {
     Hello hello;
     hello.software = "gpr";

@@ -18,6 +18,10 @@ std::string text_of(const AcceptorAddress& acceptor);
 // Whether threads on several nodes may wake each other, which BPF is to watch where it can.
 bool watches_futexes(const ExecOptions& options);
 
+// Whether the names of files that the program uses while it rests are looked at by BPF where it
+// can: not if a rule about files is in force, which may not even see a file opened at home.
+bool watches_names(const ExecOptions& options);
+
 // session: id of the session, the same for all of its acceptors. program: pid of its program.
 Hello hello_of(const ExecOptions& options, NodeId node, const std::string& session, pid_t program);
 // Connects and greets. Without a log line, so that it may run in a thread of its own.

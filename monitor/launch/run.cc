@@ -17,6 +17,7 @@
 
 #include "monitor/home/session.h"
 #include "monitor/home/session_outputs.h"
+#include "monitor/launch/connections.h"
 #include "monitor/launch/session_host.h"
 #include "monitor/node/process_names.h"
 #include "monitor/rules/device_variables.h"
@@ -37,7 +38,7 @@ enum class Word : int { ready, failed, go };
 // How to start the program; follows Word::ready.
 struct Launch {
     int fd_base = 0;  // the lowest descriptor number of an acceptor; 0: none has descriptors
-    bool calls_watched = false;
+    bool calls_watched = false, names_watched = false;
     char tunables[4096] = "";  // value for GLIBC_TUNABLES; empty: unchanged
 };
 
@@ -184,7 +185,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
         auto traced = (*host)->trace_to(Fd(trace_reader));
         if (!traced) return give_up(traced.error().message());
     }
-    Launch launch{(*host)->fd_base(), (*host)->watches_calls()};
+    Launch launch{(*host)->fd_base(), (*host)->watches_calls(), (*host)->watches_names()};
     const auto files = FilesLimit::of(program, static_cast<rlim_t>(launch.fd_base));
     tunables->copy(launch.tunables, sizeof launch.tunables - 1);
     if (!send_word(channel, Word::ready) || !send_packet(channel, launch) ||
@@ -213,7 +214,7 @@ int run_monitor(const ExecOptions& options, const StartLocalAcceptor& start_loca
 }
 
 std::vector<sock_filter> filter_for(const ExecOptions& options, const Launch& launch, bool rests) {
-    return rests ? resting_filter(launch.fd_base != 0)
+    return rests ? resting_filter(launch.fd_base != 0 && !launch.names_watched)
                  : home_filter_for(options, launch.fd_base, launch.calls_watched);
 }
 
@@ -300,7 +301,9 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
         return word == expected;
     };
     Launch launch;
-    launch.fd_base = 1;  // as of an acceptor that has files
+    // As of an acceptor that has files, where BPF is allowed.
+    launch.fd_base = 1;
+    const bool names_watched = launch.names_watched = watches_names(options);
     const bool rests = begins_at_rest(options, gdb);
     const auto likely_filter = filter_for(options, launch, rests);  // while the monitor is busy
     if (!monitor_says(Word::ready) || !receive_packet(channel[0], launch)) return exit_gpr_failed;
@@ -314,8 +317,9 @@ int run_exec(const ExecOptions& options, const StartLocalAcceptor& start_local,
     for (const std::string& a : options.args) arguments.push_back(const_cast<char*>(a.c_str()));
     arguments.push_back(nullptr);
     // Never freed: freeing may call brk, which the monitor would not answer yet.
+    const bool is_likely = rests && launch.fd_base != 0 && launch.names_watched == names_watched;
     static const std::vector<sock_filter> filter =
-        rests && launch.fd_base != 0 ? likely_filter : filter_for(options, launch, rests);
+        is_likely ? likely_filter : filter_for(options, launch, rests);
     auto listener = install_filter(filter, rests);
     if (!listener) {
         complain(listener.error().message());

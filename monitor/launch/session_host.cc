@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "base/own_limits.h"
 #include "bpf/call_watch.h"
+#include "bpf/name_watch.h"
 #include "monitor/control/session_control.h"
 #include "monitor/control/trace_connection.h"
 #include "monitor/home/directory_record.h"
@@ -32,6 +33,15 @@ std::unique_ptr<CallWatch> watch_for(const ExecOptions& options) {
     auto watch = CallWatch::load();
     if (watch) return std::move(*watch);
     spdlog::info("calls that wake futexes are stopped: {}", watch.error().message());
+    return nullptr;
+}
+
+// A watch on names, if there is to be one and this host allows it.
+std::unique_ptr<NameWatch> name_watch_for(const ExecOptions& options) {
+    if (!watches_names(options)) return nullptr;
+    auto watch = NameWatch::load();
+    if (watch) return std::move(*watch);
+    spdlog::info("calls that name files are stopped: {}", watch.error().message());
     return nullptr;
 }
 
@@ -111,6 +121,7 @@ Result<> SessionHost::prepare_alone() {
     GPR_TRY(waits_, Waits::create(*loop_));
     GPR_TRY(stub_code_, Mailbox::create_code_memfd());
     call_watch_ = watch_for(options_);
+    name_watch_ = name_watch_for(options_);
     return {};
 }
 
@@ -156,7 +167,9 @@ Result<> SessionHost::make_session() {
     }
     if (record_) session_->record(*record_);
     watches_calls_ = call_watch_ != nullptr;
-    if (call_watch_) session_->watch_futexes(std::move(call_watch_));
+    if (fd_base() == 0) name_watch_.reset();  // no acceptor has files
+    watches_names_ = name_watch_ != nullptr;
+    session_->watch(std::move(call_watch_), std::move(name_watch_));
     return {};
 }
 

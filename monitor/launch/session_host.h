@@ -24,6 +24,7 @@ class CallWatch;
 class DirectoryRecord;
 class Link;
 class Loop;
+class NameWatch;
 class Progress;
 class SessionControl;
 class TraceConnection;
@@ -52,6 +53,7 @@ public:
     // The lowest descriptor number of an acceptor; 0: none has descriptors.
     [[nodiscard]] int fd_base() const;
     [[nodiscard]] bool watches_calls() const { return watches_calls_; }
+    [[nodiscard]] bool watches_names() const { return watches_names_; }
 
     // Before the session is made: listens for a gdb that is wanted.
     Result<> await_gdb(const GdbWanted& wanted);
@@ -108,12 +110,13 @@ private:
     std::unique_ptr<Waits> waits_;
     Fd stub_code_;                           // until the session is made
     std::unique_ptr<CallWatch> call_watch_;  // the same
+    std::unique_ptr<NameWatch> name_watch_;  // the same
     std::unique_ptr<DirectoryRecord> record_;
     std::vector<std::unique_ptr<Link>> links_, former_links_;
     std::unique_ptr<HomeSession> session_;
     std::shared_ptr<TraceConnection> trace_;
     std::vector<std::unique_ptr<Progress>> progress_;
-    bool watches_calls_ = false;
+    bool watches_calls_ = false, watches_names_ = false;
     std::unique_ptr<SessionControl> control_;
 };
 

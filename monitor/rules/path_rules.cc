@@ -21,9 +21,9 @@ bool has_no_detours(std::string_view path) {
            (path.size() == 1 || path.back() != '/');
 }
 
-// Whether the path begins as everything does that the glob covers.
-bool begins_as(const std::string& glob, std::string_view path) {
-    return path.starts_with(std::string_view(glob).substr(0, glob.find_first_of("*?[\\")));
+// How everything begins that the glob covers.
+std::string_view beginning_of(const std::string& glob) {
+    return std::string_view(glob).substr(0, glob.find_first_of("*?[\\"));
 }
 
 }  // namespace
@@ -121,14 +121,36 @@ std::vector<RootLink> read_root_links() {
     return links;
 }
 
+bool PathRules::may_match(const RemotePath& rule) {
+    const bool is_no_sign = !rule.standby.empty() && rule.when_missing && is_catch_all(rule.glob);
+    return !rule.glob.empty() && !is_no_sign;
+}
+
+std::vector<std::string> PathRules::beginnings() const {
+    std::vector<std::string> all;
+    for (const RemotePath& rule : rules_) {
+        if (!may_match(rule)) continue;
+        const std::string beginning(beginning_of(rule.glob));
+        all.push_back(beginning);
+        for (const RootLink& link : links_) {  // /lib/... is a name of /usr/lib/...
+            const auto target = std::filesystem::path(link.target).lexically_normal().string();
+            if (beginning.starts_with(target)) {
+                all.push_back("/" + link.name + beginning.substr(target.size()));
+            } else if (target.starts_with(beginning)) {
+                all.push_back("/" + link.name);
+            }
+        }
+    }
+    return all;
+}
+
 PathVerdict PathRules::owner_of(std::string_view path) const {
     if (path.empty() || path.front() != '/') return {};
     const std::string name = plain(path);
     PathVerdict weak;
     for (size_t i = 0; i < rules_.size(); i++) {
         const RemotePath& rule = rules_[i];
-        if (rule.glob.empty() || !begins_as(rule.glob, name)) continue;
-        if (!rule.standby.empty() && rule.when_missing && is_catch_all(rule.glob)) continue;
+        if (!may_match(rule) || !name.starts_with(beginning_of(rule.glob))) continue;
         if (!covers(rule.glob, name)) continue;
         const auto owner = rule.when_missing ? PathOwner::whoever : PathOwner::acceptor;
         const PathVerdict verdict{owner, i, !rule.standby.empty()};

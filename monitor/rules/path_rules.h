@@ -48,6 +48,10 @@ public:
     // home's, because it begins at a working directory of home.
     [[nodiscard]] PathVerdict owner_of(std::string_view path) const;
 
+    // Every name for which owner_of() says anything but home begins in one of these ways, once its
+    // detours ("//", "/./", "/../") are resolved.
+    [[nodiscard]] std::vector<std::string> beginnings() const;
+
     void keep_standby(const std::vector<std::string>& profiles) {
         gpr::keep_standby(rules_, profiles);
     }
@@ -62,6 +66,7 @@ public:
 
 private:
     [[nodiscard]] std::string plain(std::string_view path) const;
+    [[nodiscard]] static bool may_match(const RemotePath& rule);
 
     std::vector<RemotePath> rules_;
     std::vector<RootLink> links_;

@@ -223,6 +223,11 @@ Result<int64_t> Infection::call(StoppedThread& thread, uint64_t number,
     return from_kernel(static_cast<long>(after.rax), "a system call made for the program");
 }
 
+Result<> Infection::close_descriptor(int number) {
+    GPR_CHECK(call(threads_.front(), SYS_close, {static_cast<uint64_t>(number)}));
+    return {};
+}
+
 // While we wait we must answer calls that the filter reports, because nothing else does yet.
 Result<WaitStatus> Infection::await_step(pid_t tid) {
     const auto until = steady_clock::now() + longest_call;

@@ -70,6 +70,9 @@ public:
     // filter has one.
     Result<> install(std::span<const sock_filter> filter, bool has_listener = true);
 
+    // Closes a descriptor of the process.
+    Result<> close_descriptor(int number);
+
     // For a process whose calls are reported already: `serve` reads them while we wait for ours.
     void serve_calls_by(std::function<void()> serve) { serve_ = std::move(serve); }
 

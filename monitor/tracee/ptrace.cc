@@ -138,10 +138,14 @@ uint64_t signal_set(pid_t pid, std::string_view name) {
     return 0;
 }
 
-void take_call_back(pid_t tid, user_regs_struct& regs) {
+void take_call_back(user_regs_struct& regs) {
     regs.rip -= 2;
     regs.rax = regs.orig_rax;
     regs.orig_rax = ~0UL;
+}
+
+void take_call_back(pid_t tid, user_regs_struct& regs) {
+    take_call_back(regs);
     set_registers(tid, regs);
 }
 

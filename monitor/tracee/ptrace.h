@@ -39,7 +39,8 @@ inline constexpr long acceptor_options = PTRACE_O_EXITKILL | PTRACE_O_TRACECLONE
 uint64_t signal_set(pid_t pid, std::string_view name);
 uint64_t pending_signals(pid_t tid);  // of the thread and of its process
 
-// For a thread that a filter has stopped before its call: makes it begin that call again.
+// For a thread that has been stopped in its call, or at its end: makes it begin that call again.
+void take_call_back(user_regs_struct& regs);
 void take_call_back(pid_t tid, user_regs_struct& regs);
 
 // What a system call that was interrupted leaves in rax for the kernel's own use.

@@ -46,6 +46,30 @@ TEST_CASE("paths are what is written, without detours") {
     CHECK(owner("/etc/OpenCL/") == PathOwner::acceptor);
 }
 
+TEST_CASE("whatever a rule matches begins in a way that is told") {
+    const PathRules rules({{"/dev/nvidia*", "", false, "cuda"},
+                           {"/usr/lib/llvm-*/bin", "", true, "opencl"},
+                           {"/usr/lib/*", "", true, "opencl"},
+                           {"", "", false, "kvm"},
+                           {"/etc/OpenCL", "", false, ""}},
+                          {{"lib", "/usr/lib"}, {"devices", "/dev"}, {"e", "/etc"}});
+    const std::vector<std::string> beginnings = rules.beginnings();
+    CHECK(beginnings == std::vector<std::string>{"/dev/nvidia", "/devices/nvidia", "/usr/lib/llvm-",
+                                                 "/lib/llvm-", "/etc/OpenCL", "/e/OpenCL"});
+    CHECK(rules.owner_of("/lib/llvm-14/bin/clang").owner == PathOwner::whoever);
+    CHECK(rules.owner_of("/devices/nvidia0").owner == PathOwner::acceptor);
+    // A link to what only begins like a rule may be followed into what the rule matches.
+    const PathRules wide({{"/usr/*/libz.so", "", false}}, {{"lib", "/usr/lib"}});
+    CHECK(wide.beginnings() == std::vector<std::string>{"/usr/", "/lib"});
+}
+
+TEST_CASE("a profile's rule for all of a folder tells nothing until the profile is used") {
+    PathRules rules({{"/usr/lib/*", "", true, "opencl"}, {"/dev/dri", "", false, "opencl"}});
+    CHECK(rules.beginnings() == std::vector<std::string>{"/dev/dri"});
+    rules.use(1);
+    CHECK(rules.beginnings() == std::vector<std::string>{"/usr/lib/", "/dev/dri"});
+}
+
 TEST_CASE("relative paths begin in a directory of home's") {
     CHECK(owner("etc/OpenCL") == PathOwner::home);
     CHECK(owner("../etc/OpenCL") == PathOwner::home);

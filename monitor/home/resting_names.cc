@@ -1,0 +1,69 @@
+#include "monitor/home/resting_names.h"
+
+#include "base/log.h"
+#include "bpf/name_watch.h"
+#include "monitor/home/acceptor_files.h"
+#include "monitor/home/home.h"
+#include "monitor/home/resting.h"
+#include "monitor/home/resting_calls.h"
+#include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
+
+namespace gpr::home {
+
+RestingNames::RestingNames(Home& home) : home_(home) {}
+
+RestingNames::~RestingNames() = default;
+
+void RestingNames::begin(std::unique_ptr<NameWatch> watch) {
+    watch_ = std::move(watch);
+    spdlog::debug("BPF looks at the names of files that processes at rest use");
+    renew();
+}
+
+void RestingNames::renew() {
+    if (!watch_) return;
+    auto watched = watch_->watch(home_.acceptor_files.paths().beginnings());
+    if (!watched) spdlog::warn("{}", watched.error().message());
+}
+
+void RestingNames::join(const HomeProcess& process) {
+    if (!watch_) return;
+    auto joined = watch_->join(process.pid);
+    if (!joined) spdlog::info("{}", joined.error().message());
+}
+
+void RestingNames::leave(const HomeProcess& process) {
+    if (watch_) watch_->leave(process.pid);
+}
+
+// The call's result does not count if the file is an acceptor's. What it has opened is closed once
+// all threads of the process stand still.
+bool RestingNames::takes_call(HomeThread& thread) {
+    HomeProcess& process = *thread.process;
+    auto regs = trace::registers(thread.tid);
+    if (!watch_ || !process.rest || !regs) return false;
+    const Notification n = call_of(thread, *regs);
+    const Row* row = static_cast<long>(regs->orig_rax) >= 0 ? find_row(n.number) : nullptr;
+    if (!row || row->path_argument() < 0) return false;
+    if (cannot_rest_with(home_, process, n)) {
+        const auto result = static_cast<long>(regs->rax);
+        if (row->opens_by_name() && result >= 0) {
+            process.rest->opened = {thread.tid, static_cast<int>(result)};
+        } else {
+            trace::take_call_back(thread.tid, *regs);
+        }
+        spawn(home_.resting.split(process.pid, "calls " + name_of_call(n.number)));
+    }
+    trace::resume(thread.tid);
+    return true;
+}
+
+void RestingNames::take_back_open(const HomeProcess& process,
+                                  std::map<pid_t, ThreadContext>& stopped) {
+    if (!process.rest->opened) return;
+    const auto caller = stopped.find(process.rest->opened->tid);
+    if (caller != stopped.end()) trace::take_call_back(caller->second.regs);
+}
+
+}  // namespace gpr::home
