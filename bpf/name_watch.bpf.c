@@ -16,7 +16,8 @@
 #include "stub/layout.h"
 
 #define SIGSTOP 19
-#define LONGEST_NAME 256 /* of a longer one no more is looked at */
+#define LONGEST_NAME 256 /* of a longer one, or one with more parts, nobody looks at the rest */
+#define DEEPEST_NAME 32
 
 #define SYS_open 2
 #define SYS_stat 4
@@ -54,32 +55,64 @@ struct {
     __type(value, __u32);
 } beginnings SEC(".maps");
 
+/* A name, and how it begins once "//", "/./" and "/../" in it are resolved. */
 struct name {
+    char given[LONGEST_NAME];
     __u32 bits; /* as in gpr_beginning, so that this can be looked up */
-    char text[LONGEST_NAME];
-    __u32 has_detour;
+    char plain[GPR_BEGINNING_BYTES];
+    __u32 size;  /* of the whole plain name */
+    __u32 begin; /* of its last part, behind the slash */
+    __u32 depth; /* how many parts are before that one */
+    __u8 begins[DEEPEST_NAME];
+    __u8 is_too_deep;
 };
 
-/* Whether "//", "/./" or "/../" begins at this place. What such a name is has to be found out. */
-static long look_for_detour(__u32 at, struct name* name) {
-    if (at >= LONGEST_NAME - 4) return 1;
-    const char* c = name->text + at;
-    if (!c[0]) return 1;
-    if (c[0] != '/') return 0;
-    const char* rest = c[1] != '.' ? c + 1 : c[2] != '.' ? c + 2 : c + 3;
-    name->has_detour = c[1] == '/' || (rest != c + 1 && (!rest[0] || rest[0] == '/'));
-    return name->has_detour;
+static __always_inline void add(struct name* name, char c) {
+    if (name->size < GPR_BEGINNING_BYTES) name->plain[name->size] = c;
+    name->size++;
+}
+
+/* The last part is complete, and stays or goes. `at`: the place behind it in the given name. */
+static __always_inline void end_part(struct name* name, __u32 at) {
+    const char before = name->given[(at - 1) % LONGEST_NAME];
+    const char before2 = name->given[(at - 2) % LONGEST_NAME];
+    const char before3 = name->given[(at - 3) % LONGEST_NAME];
+    const __u32 size = name->size - name->begin;
+    if (size == 0 || (size == 1 && before == '.' && before2 == '/')) {
+        name->size = name->begin;
+    } else if (size == 2 && before == '.' && before2 == '.' && before3 == '/') {
+        if (name->depth > 0) name->begin = name->begins[--name->depth % DEEPEST_NAME];
+        name->size = name->begin;
+    } else if (name->depth == DEEPEST_NAME) {
+        name->is_too_deep = 1;
+    } else {
+        name->begins[name->depth++ % DEEPEST_NAME] = name->begin;
+        add(name, '/');
+        name->begin = name->size;
+    }
+}
+
+static long take_letter(__u32 at, struct name* name) {
+    const char c = name->given[++at % LONGEST_NAME]; /* the first is a slash */
+    if (c && c != '/') {
+        add(name, c);
+        return 0;
+    }
+    if (c) end_part(name, at);
+    return !c || name->is_too_deep;
 }
 
 static __always_inline int is_watched(const char* at) {
     struct name name;
     __builtin_memset(&name, 0, sizeof name);
-    const long size = bpf_probe_read_user_str(name.text, sizeof name.text, at);
-    if (size < 0 || name.text[0] != '/') return 0; /* relative ones are never watched */
+    const long size = bpf_probe_read_user_str(name.given, sizeof name.given, at);
+    if (size < 0 || name.given[0] != '/') return 0; /* relative ones are never watched */
+    add(&name, '/');
+    name.begin = 1;
+    bpf_loop(LONGEST_NAME - 1, take_letter, &name, 0);
+    if (name.is_too_deep || size == LONGEST_NAME) return 1;
     name.bits = GPR_BEGINNING_BYTES * 8;
-    if (bpf_map_lookup_elem(&beginnings, &name)) return 1;
-    bpf_loop(LONGEST_NAME, look_for_detour, &name, 0);
-    return name.has_detour || size == LONGEST_NAME;
+    return bpf_map_lookup_elem(&beginnings, &name.bits) != 0;
 }
 
 SEC("tp_btf/sys_exit")

@@ -20,8 +20,8 @@ public:
     // Needs CAP_BPF and CAP_PERFMON; takes some 2 ms.
     static Result<std::unique_ptr<NameWatch>> load();
 
-    // Absolute names that begin so are watched, and, whatever they begin with, those that contain
-    // "//", "/./" or "/../", or are longer than 255 bytes.
+    // Absolute names that begin so, once "//", "/./" and "/../" are resolved, are watched; and
+    // those of 255 bytes or more, or of more than 32 parts.
     Result<> watch(std::span<const std::string> beginnings);
     // A thread of the process that gives such a name to open, creat, openat, openat2, stat,
     // newfstatat, statx, access, faccessat or faccessat2 gets a SIGSTOP with si_code SI_KERNEL when

@@ -261,12 +261,8 @@ struct Rest {
     std::chrono::milliseconds pause{};
     bool being_split = false;
     bool settles = false;  // it returns to rest: its calls are gpr's
-    // What a thread has just opened here, although it is an acceptor's: NameWatch.
-    struct Opened {
-        pid_t tid = 0;
-        int descriptor = -1;
-    };
-    std::optional<Opened> opened;
+    // What threads have just opened here, although it is an acceptor's: descriptors, by thread.
+    std::map<pid_t, int> opened;
 };
 
 // What being at an acceptor has cost a process that may return to rest: returns.h.

@@ -214,7 +214,7 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         co_return;
     }
     if (process->stopped) {  // by job control: our interrupt would add a stop
-        process->rest->opened.reset();
+        process->rest->opened.clear();
         try_again(*process, shortest_pause);
         co_return;
     }
@@ -284,7 +284,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
         if (!next) co_return stopped;
         if (Clock::now() > until) {
             process->rest->being_split = false;
-            process->rest->opened.reset();
+            process->rest->opened.clear();
             let_go_on(*process, stopped);
             try_again(*process, next_try);
             co_return std::nullopt;
@@ -365,9 +365,8 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
         if (!process.listener) GPR_CHECK(infection.install(filter_));
-        const auto& opened = process.rest->opened;
-        if (opened && stopped.contains(opened->tid)) {
-            GPR_CHECK(infection.close_descriptor(opened->descriptor));
+        for (const auto& [tid, descriptor] : process.rest->opened) {
+            if (stopped.contains(tid)) GPR_CHECK(infection.close_descriptor(descriptor));
         }
         return infection.hand_over(trace::home_options);
     };

@@ -6,6 +6,7 @@
 #include "monitor/home/home.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/resting_calls.h"
+#include "monitor/home/signals.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"
 
@@ -46,10 +47,12 @@ bool RestingNames::takes_call(HomeThread& thread) {
     const Notification n = call_of(thread, *regs);
     const Row* row = static_cast<long>(regs->orig_rax) >= 0 ? find_row(n.number) : nullptr;
     if (!row || row->path_argument() < 0) return false;
-    if (cannot_rest_with(home_, process, n)) {
-        const auto result = static_cast<long>(regs->rax);
+    const auto result = static_cast<long>(regs->rax);
+    if (!cannot_rest_with(home_, process, n)) {
+        home_.signals.go_on_waiting(thread);
+    } else {
         if (row->opens_by_name() && result >= 0) {
-            process.rest->opened = {thread.tid, static_cast<int>(result)};
+            process.rest->opened[thread.tid] = static_cast<int>(result);
         } else {
             trace::take_call_back(thread.tid, *regs);
         }
@@ -61,9 +64,9 @@ bool RestingNames::takes_call(HomeThread& thread) {
 
 void RestingNames::take_back_open(const HomeProcess& process,
                                   std::map<pid_t, ThreadContext>& stopped) {
-    if (!process.rest->opened) return;
-    const auto caller = stopped.find(process.rest->opened->tid);
-    if (caller != stopped.end()) trace::take_call_back(caller->second.regs);
+    for (auto& [tid, context] : stopped) {
+        if (process.rest->opened.contains(tid)) trace::take_call_back(context.regs);
+    }
 }
 
 }  // namespace gpr::home

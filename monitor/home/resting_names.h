@@ -32,8 +32,8 @@ public:
     void leave(const HomeProcess& process);
     // A thread that has stopped at the end of a call. False if the watch has not stopped it.
     bool takes_call(HomeThread& thread);
-    // The process is split, and its threads are to go on with these registers: the one that has
-    // opened an acceptor's file here makes that call again.
+    // The process is split, and its threads are to go on with these registers: those that have
+    // opened an acceptor's file here make that call again.
     static void take_back_open(const HomeProcess& process, std::map<pid_t, ThreadContext>& stopped);
 
 private:

@@ -48,8 +48,9 @@ public:
     // home's, because it begins at a working directory of home.
     [[nodiscard]] PathVerdict owner_of(std::string_view path) const;
 
-    // Every name for which owner_of() says anything but home begins in one of these ways, once its
-    // detours ("//", "/./", "/../") are resolved.
+    // Every name for which owner_of() says anything but home begins in one of these ways, once
+    // "//",
+    // "/./" and "/../" in it are resolved.
     [[nodiscard]] std::vector<std::string> beginnings() const;
 
     void keep_standby(const std::vector<std::string>& profiles) {
