@@ -214,7 +214,6 @@ Task<void> Resting::split(pid_t pid, std::string why) {
         co_return;
     }
     if (process->stopped) {  // by job control: our interrupt would add a stop
-        process->rest->opened.clear();
         try_again(*process, shortest_pause);
         co_return;
     }
@@ -284,7 +283,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
         if (!next) co_return stopped;
         if (Clock::now() > until) {
             process->rest->being_split = false;
-            process->rest->opened.clear();
+            names_.give_up(*process);
             let_go_on(*process, stopped);
             try_again(*process, next_try);
             co_return std::nullopt;
@@ -320,6 +319,7 @@ Task<std::optional<WaitStatus>> Resting::stop_in_time(HomeThread& thread, Clock:
     auto wait = std::make_shared<Wait>(home_.loop);
     thread.awaited = &wait->stop;
     trace::interrupt(thread.tid);
+    names_.let_go(thread.tid);
     home_.waits.look_for_stop(thread.tid);
     const auto left = std::max(until - Clock::now(), Clock::duration(between_looks));
     auto timer = home_.loop.after(std::chrono::duration_cast<milliseconds>(left),

@@ -7,6 +7,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 #include "monitor/home/part.h"
 #include "monitor/tracee/context_raw.h"
@@ -32,6 +33,11 @@ public:
     void leave(const HomeProcess& process);
     // A thread that has stopped at the end of a call. False if the watch has not stopped it.
     bool takes_call(HomeThread& thread);
+    // For a thread that has just been told to stop: it goes on to that stop, if it stands at the
+    // end of a call.
+    void let_go(pid_t tid);
+    // The process is not split after all: its threads keep what they have opened.
+    void give_up(HomeProcess& process);
     // The process is split, and its threads are to go on with these registers: those that have
     // opened an acceptor's file here make that call again.
     static void take_back_open(const HomeProcess& process, std::map<pid_t, ThreadContext>& stopped);
@@ -39,6 +45,7 @@ public:
 private:
     Home& home_;
     std::unique_ptr<NameWatch> watch_;
+    std::set<pid_t> held_;  // threads that have opened an acceptor's file here, and stand
 };
 
 }  // namespace gpr::home
