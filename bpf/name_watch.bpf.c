@@ -16,7 +16,8 @@
 #include "stub/layout.h"
 
 #define SIGSTOP 19
-#define LONGEST_NAME 256 /* of a longer one, or one with more parts, nobody looks at the rest */
+/* A name that is longer, or has more parts, may be watched: it cannot be looked at to its end. */
+#define LONGEST_NAME 256
 #define DEEPEST_NAME 32
 
 #define SYS_open 2

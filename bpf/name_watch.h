@@ -6,7 +6,6 @@
 #include <sys/types.h>
 
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 
