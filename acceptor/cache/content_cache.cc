@@ -1,0 +1,180 @@
+#include "acceptor/cache/content_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <vector>
+
+#include "base/log.h"
+
+namespace gpr {
+
+namespace fs = std::filesystem;
+
+namespace {
+
+constexpr const char* unfinished = ".part";
+constexpr size_t check_step = 256u << 10;  // bytes
+// Of the file system, which others need, too.
+constexpr uint64_t free_share = 10;
+
+struct Kept {
+    std::string path;  // below the folder that was looked through
+    uint64_t bytes = 0;
+    timespec used{};
+};
+
+// A folder that disappears meanwhile has nothing in it.
+std::vector<Kept> look_through(int folder, const std::string& below) {
+    std::vector<Kept> found;
+    std::error_code error;
+    const fs::path place = fs::path(fmt::format("/proc/self/fd/{}", folder)) / below;
+    for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error)) {
+        const std::string path = (fs::path(below) / at->path().filename()).string();
+        struct stat about {};
+        if (fstatat(folder, path.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (!S_ISREG(about.st_mode)) continue;
+        found.push_back({path, static_cast<uint64_t>(about.st_blocks) * 512, about.st_mtim});
+    }
+    return found;
+}
+
+uint64_t sum_of(const std::vector<Kept>& contents) {
+    uint64_t sum = 0;
+    for (const Kept& each : contents) sum += each.bytes;
+    return sum;
+}
+
+// Drops the oldest until there are no more than `most` bytes.
+void drop_oldest(int folder, std::vector<Kept> contents, uint64_t most) {
+    uint64_t sum = sum_of(contents);
+    std::ranges::sort(contents, [](const Kept& a, const Kept& b) {
+        return std::pair{a.used.tv_sec, a.used.tv_nsec} < std::pair{b.used.tv_sec, b.used.tv_nsec};
+    });
+    for (const Kept& each : contents) {
+        if (sum <= most) return;
+        if (unlinkat(folder, each.path.c_str(), 0) == 0) sum -= std::min(sum, each.bytes);
+    }
+}
+
+}  // namespace
+
+bool IncomingContent::append(std::span<const std::byte> bytes) {
+    if (bytes.size() > missing()) return false;
+    const ssize_t put =
+        pwrite(file_.get(), bytes.data(), bytes.size(), static_cast<off_t>(received_));
+    if (put != static_cast<ssize_t>(bytes.size())) return false;
+    received_ += bytes.size();
+    return true;
+}
+
+IncomingContent::Verdict IncomingContent::check_some() {
+    std::vector<std::byte> piece(std::min<uint64_t>(check_step, size_ - checked_));
+    const ssize_t got =
+        pread(file_.get(), piece.data(), piece.size(), static_cast<off_t>(checked_));
+    const bool read = got == static_cast<ssize_t>(piece.size());
+    hash_.add(piece);
+    checked_ += piece.size();
+    if (read && checked_ < size_) return Verdict::unfinished;
+    if (read && hash_.finish() == digest_ && name_it()) return Verdict::right;
+    unlinkat(folder_.get(), (hex(digest_) + unfinished).c_str(), 0);
+    return Verdict::wrong;
+}
+
+bool IncomingContent::name_it() const {
+    const std::string name = hex(digest_);
+    // Nobody writes to it any more.
+    return fchmod(file_.get(), S_IRUSR) == 0 &&
+           renameat(folder_.get(), (name + unfinished).c_str(), folder_.get(), name.c_str()) == 0;
+}
+
+bool ContentCache::has(const ContentDigest& digest) const {
+    return faccessat(folder_.get(), hex(digest).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+Fd ContentCache::find(const ContentDigest& digest) const {
+    Fd file(openat(folder_.get(), hex(digest).c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    if (file && used_.insert(digest).second) futimens(file.get(), nullptr);
+    return file;
+}
+
+std::unique_ptr<IncomingContent> ContentCache::receive(const ContentDigest& digest, uint64_t size) {
+    if (size == 0 || size > most_ || has(digest)) return nullptr;
+    struct statvfs disk {};
+    const bool known = fstatvfs(folder_.get(), &disk) == 0;
+    const uint64_t spare = known ? disk.f_bavail * disk.f_frsize : 0;
+    if (!known || spare < size || spare - size < disk.f_blocks * disk.f_frsize / free_share) {
+        return nullptr;
+    }
+    const std::string name = hex(digest) + unfinished;
+    Fd file(openat(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
+                   S_IRUSR | S_IWUSR));
+    struct stat about {};
+    const bool ours = file && flock(file.get(), LOCK_EX | LOCK_NB) == 0 &&
+                      fstat(file.get(), &about) == 0 && about.st_nlink == 1 && !has(digest);
+    if (!ours) return nullptr;
+    auto received = static_cast<uint64_t>(about.st_size);
+    if (received > size) {
+        if (ftruncate(file.get(), 0) != 0) return nullptr;
+        received = 0;
+    }
+    auto others = look_through(folder_.get(), ".");
+    std::erase_if(others, [&](const Kept& each) { return each.path.ends_with(name); });
+    drop_oldest(folder_.get(), std::move(others), most_ - size);
+    return std::make_unique<IncomingContent>(folder_, std::move(file), digest, size, received);
+}
+
+Result<> prepare_content_folder(const std::string& folder) {
+    std::error_code error;
+    fs::create_directories(folder, error);
+    const Fd opened(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    struct stat about {};
+    struct statvfs disk {};
+    if (!opened || fstat(opened.get(), &about) != 0 || fstatvfs(opened.get(), &disk) != 0) {
+        return fail(errno, fmt::format("cannot use the folder {} for contents", folder));
+    }
+    if (about.st_uid != geteuid() || (about.st_mode & (S_IWGRP | S_IWOTH))) {
+        return fail(fmt::format("others can write to {}: run 'chown root {} && chmod 700 {}'",
+                                folder, folder, folder));
+    }
+    if (disk.f_flag & (ST_NOEXEC | ST_RDONLY)) {
+        return fail(fmt::format("code cannot be kept in {}: its file system is mounted {}", folder,
+                                disk.f_flag & ST_NOEXEC ? "noexec" : "read-only"));
+    }
+    if (faccessat(opened.get(), ".", W_OK, AT_EACCESS) != 0) {
+        return fail(errno, fmt::format("cannot use the folder {} for contents", folder));
+    }
+    return {};
+}
+
+Result<Fd> open_content_folder(const std::string& folder, const std::string& token_id) {
+    const Fd all(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    const std::string name = "token-" + token_id;  // a token may be called ".."
+    mkdirat(all.get(), name.c_str(), S_IRWXU);
+    Fd opened(openat(all.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!opened) return fail(errno, fmt::format("cannot use the folder {}/{}", folder, name));
+    return opened;
+}
+
+void prune_contents(const std::string& folder, uint64_t most) {
+    const Fd all(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!all) return;
+    std::vector<Kept> contents;
+    std::error_code error;
+    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
+        for (Kept& each : look_through(all.get(), at->path().filename().string())) {
+            contents.push_back(std::move(each));
+        }
+    }
+    drop_oldest(all.get(), std::move(contents), most);
+}
+
+}  // namespace gpr
