@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/address.h"
+#include "base/content_digest.h"
 #include "base/fd.h"
 #include "mm/chosen_functions.h"
 #include "mm/page_protocol.h"
@@ -58,6 +59,8 @@ struct Mapping {
     // For `file`: the number of the acceptor's file that it shows; 0: a file of home.
     uint32_t source = 0;
     uint64_t content_offset = 0;  // offset of range.begin in the file, in bytes
+    // Of that file of home; null: unknown. Read-only mappings only.
+    std::shared_ptr<const ContentDigest> digest;
     CodeClass code = CodeClass::neutral;
     NodeId code_node = directory_node;  // home only, for remote code: the acceptor where it runs
     // Node-local:

@@ -58,6 +58,20 @@ Result<SessionLimits> session_limits(const Settings& settings) {
     return limits;
 }
 
+Result<> take_cache(const Settings& settings, AcceptorOptions& options) {
+    if (settings.has("cache-size")) {
+        GPR_TRY(options.cache_bytes, parse_size(settings.text("cache-size"), "cache-size"));
+    }
+    if (!settings.has("cache")) return {};
+    const std::string folder = settings.text("cache");
+    options.cache_wanted = folder != "none";
+    options.cache_folder = options.cache_wanted ? folder : "";
+    if (options.cache_wanted && !folder.starts_with('/')) {
+        return fail(fmt::format("--cache wants an absolute path or 'none', not '{}'", folder));
+    }
+    return {};
+}
+
 }  // namespace
 
 const CommandSpec& acceptor_spec() {
@@ -103,6 +117,11 @@ const CommandSpec& acceptor_spec() {
                 {"uid-range", SettingKind::text, "FIRST-LAST",
                  "users of this host that are nobody: each session runs as one; none: as root"},
                 details::uid_range),
+            with_details({"cache", SettingKind::text, "DIR",
+                          "keep contents of programs and libraries there for later sessions "
+                          "(/var/cache/gpr); or none"},
+                         details::cache),
+            {"cache-size", SettingKind::text, "SIZE", "the most that is kept there (8G)"},
             with_details({"drain", SettingKind::text, "DURATION",
                           "when it is to end, let programs go on at their initiators, within this "
                           "time, such as 30s"},
@@ -169,6 +188,7 @@ Result<AcceptorOptions> make_acceptor_options(const ParsedCommand& parsed,
         GPR_TRY(network.ports, parse_port_range(settings.text("session-ports")));
         GPR_TRY(network.ports_each, share_of_ports(network.ports, options.max_sessions));
     }
+    GPR_CHECK(take_cache(settings, options));
     if (settings.has("drain")) {
         GPR_TRY(const auto drain, parse_duration(settings.text("drain")));
         options.drain_s = static_cast<unsigned>(std::min(drain, longest_drain).count());
@@ -216,6 +236,18 @@ int acceptor_main(const Words& arguments) {
     return run_acceptor_daemon(*options);
 }
 
+namespace {
+
+std::optional<ContentCache> contents_of(const AcceptorOptions& options, const std::string& token) {
+    if (options.cache_folder.empty()) return std::nullopt;
+    auto folder = open_content_folder(options.cache_folder, token);
+    if (!folder) spdlog::warn("{}: contents are not kept", folder.error().message());
+    if (!folder) return std::nullopt;
+    return ContentCache(std::move(*folder), options.cache_bytes);
+}
+
+}  // namespace
+
 int serve_session_main(const Words&) {
     auto session = receive_session();
     if (!session) {
@@ -223,7 +255,7 @@ int serve_session_main(const Words&) {
         return exit_usage;
     }
     prctl(PR_SET_NAME, worker_process_name);
-    const AcceptorOptions& options = session->order.options;
+    const AcceptorOptions options = session->order.options;
     // The daemon has opened it, too. A session can run without a log.
     static_cast<void>(start_logging(options.log_file, options.log_level));
     const auto& without = options.pretend_without;
@@ -237,9 +269,14 @@ int serve_session_main(const Words&) {
         auto mapped = SharedTally::map(std::move(session->tally));
         if (mapped) worker.tally = &tally.emplace(std::move(*mapped));
     }
-    return serve_ordered(std::move(*session), [worker](EstablishedInitiator peer, Sandbox& box) {
-        return run_worker(std::move(peer), box, worker);
-    });
+    const auto serve = [&](EstablishedInitiator peer, Sandbox& box) {
+        auto contents = contents_of(options, peer.token_id);
+        if (contents) worker.contents.emplace(std::move(*contents));
+        const int status = run_worker(std::move(peer), box, std::move(worker));
+        if (contents) prune_contents(options.cache_folder, options.cache_bytes);
+        return status;
+    };
+    return serve_ordered(std::move(*session), serve);
 }
 
 }  // namespace gpr

@@ -22,4 +22,5 @@ struct NodeCounts {
   callsDelegated @8 :UInt64;  # about files of home, answered there
   filesDelegated @9 :UInt64;  # how many such files
   callsRemembered @10 :UInt64;  # about paths of home, answered there from earlier answers
+  shownContents @11 :UInt64;  # mappings that show contents which the acceptor had before
 }

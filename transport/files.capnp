@@ -34,3 +34,15 @@ struct Lookup {
   serial @3 :UInt32;   # of the last LookupsGone before the answer was found to hold
 }
 struct LookupsGone { ids @0 :List(UInt32); all @1 :Bool; serial @2 :UInt32; }
+
+# About the content of a file of home, which an acceptor may keep for later sessions
+# (monitor/home/file_contents.h).
+struct Content {
+  digest @0 :Data;  # base/content_digest.h
+  union {
+    offer @1 :UInt64;         # home: it has the content, which is so many bytes
+    wanted @2 :ContentPiece;  # acceptor: this part of it
+    piece @3 :Void;           # home; raw: the part; none: it cannot be had any more
+  }
+}
+struct ContentPiece { offset @0 :UInt64; bytes @1 :UInt32; }

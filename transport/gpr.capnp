@@ -83,6 +83,7 @@ struct SessionMessage {
     futexMove @40 :FutexMove;           # move waiters there, too; or the answer: it is done
     fileReturn @42 :Files.FileReturn;   # home: give back a file; acceptor: here it is
     lookupsGone @43 :Files.LookupsGone;  # home: answers about paths no longer hold
+    content @44 :Files.Content;
     timersHere @41 :Int32;  # acceptor: this process has timers of CPU time there, or had some
   }
 }
@@ -204,8 +205,9 @@ struct MappingView {
   mainStack @14 :Bool;
   sealed @15 :Bool;        # mseal(2)
   source @16 :UInt32;      # the acceptor's id of the file of its own that is mapped; 0: none
-  sourceOffset @17 :UInt64;  # the offset of `begin` in it, in bytes
+  sourceOffset @17 :UInt64;  # the offset of `begin` in it, in bytes; or in what `content` names
   follows @18 :Bool;       # untouched pages change when other mappings write to the same file
+  content @19 :Data;       # digest of the file of home that it shows; empty: unknown
 }
 
 # The mappings and objects for the ProcessStart or ProcessFork that follows. They may exceed the

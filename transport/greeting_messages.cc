@@ -185,6 +185,7 @@ void write_welcome(const Welcome& welcome, wire::Welcome::Builder to) {
     const auto devices = std::min(welcome.devices.size(), most_devices);
     write_devices(welcome.devices, to.initDevices(static_cast<unsigned>(devices)));
     write_inventory(welcome.inventory, to.initInventory());
+    to.setKeepsContents(welcome.keeps_contents);
     const auto& standby = welcome.standby;
     write_texts(standby, to.initStandby(static_cast<unsigned>(standby.size())));
     const size_t sessions = how_many_fit(welcome.sessions);
@@ -197,6 +198,7 @@ Welcome read_welcome(wire::Welcome::Reader from) {
     welcome.devices = read_devices(from.getDevices());
     welcome.inventory = read_inventory(from.getInventory());
     welcome.standby = read_texts(from.getStandby());
+    welcome.keeps_contents = from.getKeepsContents();
     for (const auto& session : from.getSessions()) {
         if (welcome.sessions.size() < most_sessions) {
             welcome.sessions.push_back(read_session(session));

@@ -103,6 +103,7 @@ struct Welcome {
   inventory @6 :Inventory;   # where it was wanted
   standby @7 :List(Text);    # profiles among the Hello's that this host has something for
   sessions @8 :List(Session);  # where they were wanted
+  keepsContents @9 :Bool;    # gpr.capnp: Content
 }
 
 struct Refuse {

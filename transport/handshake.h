@@ -100,6 +100,7 @@ struct Welcome {
     Inventory inventory;               // if it was wanted
     std::vector<std::string> standby;  // the Hello's profiles for which this host has something
     std::vector<SessionDescription> sessions;  // if they were wanted
+    bool keeps_contents = false;               // of files, for later sessions
 };
 
 // A peer that has proven its token, not bound to a loop yet.

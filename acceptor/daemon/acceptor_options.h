@@ -1,6 +1,7 @@
 // What `gpr acceptor` was asked to do, after flags, environment and configuration are merged.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -24,6 +25,10 @@ struct AcceptorOptions {
     unsigned max_sessions = 64;  // more are refused with a reason
     unsigned drain_s = 0;        // for sessions to leave before it ends; 0: they end at once
     SessionLimits limits;        // of each session
+    // Where contents of files are kept for later sessions; empty: nowhere. And how many bytes.
+    std::string cache_folder = "/var/cache/gpr";
+    uint64_t cache_bytes = uint64_t{8} << 30;
+    bool cache_wanted = false;  // the administrator has asked for exactly this folder
     // Whether the default limit applies because nobody has set one.
     bool limits_memory = true, limits_tasks = true;
     UserIds user_ids = default_user_ids;  // of sessions; none: this process's user

@@ -61,7 +61,6 @@ public:
           spare_(keeps_spare),
           admission_(limits.admission),
           allowance_(limits.stranger_log),
-          user_ids_(options.user_ids),
           session_limits_(options.limits),
           desk_({"", all_exports(options)}) {}
 
@@ -94,6 +93,7 @@ public:
         GPR_CHECK(make_cgroups());
         features_ = present_features();
         GPR_CHECK(look_at_network());
+        GPR_TRY(options_.cache_folder, usable_cache(options_));
         warn_of_missing_exports(options_.exports);
         for (const auto& listener : listeners_) {
             spdlog::info("listening on {}{}", listener.endpoint().text(),
@@ -131,7 +131,7 @@ private:
     // If this process may not map user ids, sessions run less isolated.
     Result<> look_at_users() {
         if (options_.user_ids.none()) {
-            user_ids_ = {};
+            options_.user_ids = {};
             spdlog::warn("sessions run as this host's user {} (--uid-range none): {}", getuid(),
                          weaker_without_user);
             return {};
@@ -142,7 +142,7 @@ private:
         const auto made = Sandbox::create(trial);
         if (made) return {};
         if (options_.user_ids_wanted) return tl::make_unexpected(made.error());
-        user_ids_ = {};
+        options_.user_ids = {};
         spdlog::warn(
             "sessions run as this host's user {}, since they can have no user namespace "
             "({}): {}",
@@ -155,7 +155,7 @@ private:
     }
 
     Result<> look_at_network() const {
-        if (gives_own_networks()) return try_network_connector(connector_, user_ids_);
+        if (gives_own_networks()) return try_network_connector(connector_, options_.user_ids);
         if (options_.network.sockets) warn_of_abstract_sockets();
         return {};
     }
@@ -163,7 +163,7 @@ private:
     // Limits that the administrator asked for are required. Default limits are set if possible;
     // otherwise that is logged.
     Result<> make_cgroups() {
-        const bool counts_users = !user_ids_.none();
+        const bool counts_users = !options_.user_ids.none();
         if (options_.limits_tasks) session_limits_.tasks = default_tasks;
         process_limits_ = process_limits(session_limits_, host_memory());
         SessionLimits asked = options_.limits;
@@ -366,7 +366,6 @@ private:
         SessionOrder order;
         order.options = options_;
         order.options.exports = all_exports(options_);
-        order.options.user_ids = user_ids_;
         order.options.limits = session_limits_;
         order.options.network.only_own_abstract_sockets = probe_leaving_abstract_sockets() == 0;
         order.options.network.connector = connector_;
@@ -438,14 +437,13 @@ private:
         }
     }
 
-    const AcceptorOptions& options_;
+    AcceptorOptions options_;  // as they take effect on this host
     const SessionStart& start_;
     const DaemonLimits limits_;
     SpareWorker spare_;
     Admission admission_;
     LogAllowance allowance_;
-    std::string connector_;  // program for sessions' own networks; empty: there are none
-    UserIds user_ids_;
+    std::string connector_;         // program for sessions' own networks; empty: there are none
     SessionLimits session_limits_;  // set in their cgroups
     ProcessLimits process_limits_;
     DeviceDesk desk_;

@@ -38,6 +38,7 @@ OrderedSession only_session(const Token& token, const EmbeddedAcceptorOptions& o
     order.options.log_level = options.log_level;
     order.options.exports = {"/*"};  // the user has these files already
     order.options.network.sockets = order.options.network.raw = true;  // on the user's own host
+    order.options.cache_folder = {};                                   // the files are on this host
     order.options.user_ids = {};  // both sides are the same user
     return session;
 }

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "acceptor/box/privileges.h"
+#include "acceptor/cache/content_cache.h"
 #include "base/address.h"
 #include "base/kernel_features.h"
 #include "monitor/rules/path_rules.h"
@@ -40,6 +41,18 @@ void warn_of_abstract_sockets() {
         "sessions with this host's network can reach its abstract unix sockets; to keep "
         "them out takes Landlock of Linux 6.12: {}",
         std::strerror(error));
+}
+
+// Without a folder that nobody has asked for, sessions only begin more slowly.
+Result<std::string> usable_cache(const AcceptorOptions& options) {
+    if (options.cache_folder.empty()) return std::string();
+    const auto prepared = prepare_content_folder(options.cache_folder);
+    if (prepared) prune_contents(options.cache_folder, options.cache_bytes);
+    if (prepared) return options.cache_folder;
+    if (options.cache_wanted) return tl::make_unexpected(prepared.error());
+    spdlog::warn("{}; no contents of files are kept for later sessions (--cache)",
+                 prepared.error().message());
+    return std::string();
 }
 
 uint64_t host_memory() { return static_cast<uint64_t>(sysconf(_SC_PHYS_PAGES)) * page_size; }

@@ -34,6 +34,7 @@ Welcome make_welcome(const ServeOptions& options) {
     welcome.software = "gpr " GPR_VERSION;
     welcome.host = describe_this_host();
     welcome.host.features = options.features;
+    welcome.keeps_contents = options.keeps_contents;
     for (const std::string& name : options.hidden_cpu_features) {
         hide_feature(welcome.host.cpu, name);
     }

@@ -25,6 +25,7 @@ struct ServeOptions {
     bool allow_plain = false;
     bool quiet = false;                            // do not log a peer that proves no token
     std::vector<std::string> features;             // this host's, for the Welcome
+    bool keeps_contents = false;                   // of files, for later sessions
     std::vector<std::string> hidden_cpu_features;  // by their names in monitor/node/host_match.h
     std::vector<std::string> exports;              // files that sessions may see, see exports.h
     FolderNames folders;                           // perhaps read in advance

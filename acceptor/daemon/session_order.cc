@@ -37,7 +37,8 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionLimits, memory_bytes, milli_cpus, task
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(UserIds, first, count)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(ProcessLimits, tasks, files, worker_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(AcceptorOptions, token_file, log_file, log_level, exports,
-                                   network, pretend_without, drain_s, limits, user_ids)
+                                   network, pretend_without, drain_s, limits, user_ids,
+                                   cache_folder, cache_bytes)
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(SessionOrder, options, peer, plain, quiet, features,
                                    process_limits, cgroup_parent, cgroup_mount, token)
 
@@ -254,6 +255,7 @@ int serve_ordered(OrderedSession session, const WorkerMain& worker) {
     serve.allow_plain = order.plain;
     serve.quiet = order.quiet;
     serve.features = order.features;
+    serve.keeps_contents = !order.options.cache_folder.empty();
     serve.hidden_cpu_features = order.options.pretend_without;
     serve.exports = order.options.exports;
     serve.folders = std::move(session.folders);

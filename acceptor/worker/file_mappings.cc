@@ -161,7 +161,8 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
     Fragment& fragment = *shared;
     std::vector<Address> files;
     fragment.space.for_each(range, [&](const Mapping& m) {
-        if (m.backing == Backing::native_file && !m.anchored) files.push_back(m.range.begin);
+        const bool ours = m.birth == worker_.self && !m.anchored;
+        if (m.backing == Backing::native_file && ours) files.push_back(m.range.begin);
     });
     for (Address at : files) {
         Mapping copy = *fragment.space.find(at);

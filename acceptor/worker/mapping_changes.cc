@@ -1,5 +1,6 @@
 #include "acceptor/worker/mapping_changes.h"
 
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/futexes.h"
 #include "acceptor/worker/shared_memory.h"
@@ -78,8 +79,22 @@ Task<void> MappingChanges::show_shared(std::shared_ptr<Fragment> fragment, Mappi
     co_await worker_.shared_memory.show_shared(*fragment, mapping);
 }
 
+Task<bool> MappingChanges::show_content(std::shared_ptr<Fragment> fragment, Mapping mapping) {
+    const Address at = mapping.range.begin;
+    std::vector<Mapping> mappings;
+    mappings.push_back(std::move(mapping));
+    co_await worker_.contents.show(fragment, std::move(mappings));
+    const Mapping* m = fragment->space.find(at);
+    co_return m && m->backing == Backing::native_file;
+}
+
 Task<void> MappingChanges::let_write(std::shared_ptr<Fragment> fragment, Range range) {
-    co_await worker_.file_mappings.copy_files(std::move(fragment), range);
+    co_await worker_.file_mappings.copy_files(fragment, range);
+    co_await worker_.contents.give_up(std::move(fragment), range);
+}
+
+Task<void> MappingChanges::let_differ(std::shared_ptr<Fragment> fragment, Range range) {
+    co_await worker_.contents.give_up(std::move(fragment), range);
 }
 
 // Home tells us when no mapping shows an object any more.

@@ -12,7 +12,7 @@
 
 namespace gpr {
 
-int run_worker(EstablishedInitiator established, Sandbox& sandbox, const WorkerOptions& options) {
+int run_worker(EstablishedInitiator established, Sandbox& sandbox, WorkerOptions options) {
     auto loop = Loop::create();
     if (!loop) return 1;
     auto waits = Waits::create(**loop);
@@ -35,7 +35,8 @@ int run_worker(EstablishedInitiator established, Sandbox& sandbox, const WorkerO
         frame.session().setDrain();
         link->send(frame, Priority::urgent);
     });
-    WorkerSession session(**loop, **waits, *link, sandbox, peer, std::move(*code), options);
+    WorkerSession session(**loop, **waits, *link, sandbox, peer, std::move(*code),
+                          std::move(options));
     (*loop)->run();
     return 0;
 }

@@ -1,6 +1,9 @@
 // Runs a session in the process that an acceptor has made for it, until the session is over.
 #pragma once
 
+#include <optional>
+
+#include "acceptor/cache/content_cache.h"
 #include "transport/handshake.h"
 
 namespace gpr {
@@ -14,10 +17,10 @@ struct WorkerOptions {
     bool delegates = true;         // answer for files of home that it delegates
     bool remembers = true;         // repeat what home has told of paths
     SharedTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
+    std::optional<ContentCache> contents = {};  // none: contents of files are not kept
 };
 
 // The WorkerMain of a real session.
-int run_worker(EstablishedInitiator established, Sandbox& sandbox,
-               const WorkerOptions& options = {});
+int run_worker(EstablishedInitiator established, Sandbox& sandbox, WorkerOptions options = {});
 
 }  // namespace gpr

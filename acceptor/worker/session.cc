@@ -11,6 +11,7 @@
 
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/calls.h"
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
@@ -39,7 +40,7 @@
 namespace gpr {
 
 WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox,
-                             const Hello& peer, Fd stub_code, const WorkerOptions& options)
+                             const Hello& peer, Fd stub_code, WorkerOptions&& options)
     : worker_(loop, waits, link, sandbox, peer, std::move(stub_code), options.unlike_vdso) {
     worker_.on_wait = [this](pid_t host_tid, WaitStatus status) { on_wait(host_tid, status); };
     worker_.on_notification = [this](const Notification& n) { on_notification(n); };
@@ -47,6 +48,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
     if (!options.delegates) worker_.delegations.turn_off();
     if (!options.remembers) worker_.lookups.turn_off();
+    if (options.contents) worker_.contents.keep_in(std::move(*options.contents));
     if (options.tally) worker_.observations.keep(*options.tally);
     worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {
         spawn(worker_.crossings.code_fault(fragment.shared_from_this(), at, write,
@@ -148,6 +150,10 @@ void WorkerSession::on_notification(const Notification& n) {
             worker_.shared_memory.give_shared(process, n);
             return;
         }
+        if (in_stub && n.args[0] == gpr_park_content) {
+            worker_.contents.give(process, n);
+            return;
+        }
         StubThread* stub = in_stub && slot ? process.fragment->stub_thread(*slot) : nullptr;
         if (stub) {
             stub->on_park(*process.notifier, n.id, n.tid);
@@ -230,6 +236,7 @@ void WorkerSession::on_frame(ReceivedFrame&& received) {
             worker_.names.on_files_gone(session.getFilesGone());
             return;
         case wire::SessionMessage::FILE_RETURN: worker_.delegations.on_recall(frame); return;
+        case wire::SessionMessage::CONTENT: worker_.contents.on_frame(frame); return;
         case wire::SessionMessage::LOOKUPS_GONE: worker_.lookups.on_gone(frame); return;
         case wire::SessionMessage::HEIR: worker_.inheritance.on_heir(session.getHeir()); return;
         case wire::SessionMessage::KEPT_CALL:

@@ -13,7 +13,7 @@ namespace gpr {
 class WorkerSession {
 public:
     WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sandbox, const Hello& peer,
-                  Fd stub_code, const WorkerOptions& options);
+                  Fd stub_code, WorkerOptions&& options);
     WorkerSession(const WorkerSession&) = delete;
     WorkerSession& operator=(const WorkerSession&) = delete;
 

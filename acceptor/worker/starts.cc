@@ -11,6 +11,7 @@
 
 #include "acceptor/worker/affinity.h"
 #include "acceptor/worker/call_rules.h"
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/ends.h"
 #include "acceptor/worker/file_mappings.h"
@@ -208,7 +209,7 @@ Task<Result<void>> Starts::start_helpers(RemoteProcess& process, StubThread& stu
 Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
                                       const std::vector<Frame>& layout) {
     std::vector<Call> calls;
-    std::vector<Mapping> shared;
+    std::vector<Mapping> shared, named;
     auto begin_with = [&](wire::MappingView::Reader view) {
         Mapping m = mapping_from_wire(view);
         m.trapped = m.code == CodeClass::home;
@@ -221,6 +222,7 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
         calls.push_back(anonymous_mapping(m.range, m.prot));
         if (m.birth == worker_.self) worker_.file_mappings.find_content(m);
         worker_.pager.objects.add(m.object, m.birth);
+        if (m.digest) named.push_back(m);
         fragment.space.map(std::move(m));
     };
     for (const Frame& part : layout) {
@@ -232,9 +234,10 @@ Task<Result<void>> Starts::map_layout(Fragment& fragment, StubThread& stub,
         int64_t shown = co_await worker_.shared_memory.show_shared(fragment, m);
         if (shown < 0) co_return fail(static_cast<int>(-shown), "cannot map shared memory");
     }
+    co_await worker_.contents.show(fragment.shared_from_this(), std::move(named));
     std::vector<Range> ranges;
     for (const auto& [begin, m] : fragment.space.all()) {
-        if (!m.shared) ranges.push_back(m.range);
+        if (!m.shared && m.backing == Backing::anonymous) ranges.push_back(m.range);
     }
     for (Range range : ranges) {
         auto registered = fragment.register_range(range);

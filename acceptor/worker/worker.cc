@@ -6,6 +6,7 @@
 #include "acceptor/worker/calls.h"
 #include "acceptor/worker/clones.h"
 #include "acceptor/worker/closed_numbers.h"
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
 #include "acceptor/worker/device_memory.h"
@@ -83,6 +84,7 @@ struct Worker::Parts {
     MemoryCalls memory_calls{worker};
     MappingChanges mapping_changes{worker};
     FileMappings file_mappings{worker};
+    Contents contents{worker};
     SharedMemory shared_memory{worker};
     Remaps remaps{worker};
     Advice advice{worker};
@@ -141,6 +143,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       memory_calls(parts_->memory_calls),
       mapping_changes(parts_->mapping_changes),
       file_mappings(parts_->file_mappings),
+      contents(parts_->contents),
       shared_memory(parts_->shared_memory),
       remaps(parts_->remaps),
       advice(parts_->advice),

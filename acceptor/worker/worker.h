@@ -29,6 +29,7 @@ class CallRules;
 class Calls;
 class Clones;
 class ClosedNumbers;
+class Contents;
 class Crossings;
 class Delegations;
 class DeviceMemory;
@@ -133,6 +134,7 @@ public:
     MemoryCalls& memory_calls;
     MappingChanges& mapping_changes;
     FileMappings& file_mappings;
+    Contents& contents;
     SharedMemory& shared_memory;
     Remaps& remaps;
     Advice& advice;

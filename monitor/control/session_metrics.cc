@@ -76,6 +76,11 @@ void tell_calls(MetricsText& text, const std::vector<Node>& nodes, const Session
         text.sample({{"node", name}, {"made", "delegated"}}, calls.delegated);
         text.sample({{"node", name}, {"made", "remembered"}}, calls.remembered);
     }
+    text.begin_counter("gpr_shown_contents_total",
+                       "Mappings of files that acceptors showed from their caches.");
+    for (size_t i = 1; i < nodes.size(); i++) {
+        text.sample({{"node", nodes[i].name}}, nodes[i].counts.calls.shown_contents);
+    }
     text.begin_histogram("gpr_call_seconds",
                          "What home needed for a call of a thread elsewhere, waiting included.");
     text.sample({}, stats.calls);

@@ -64,6 +64,7 @@ Result<bool> CodePlacement::keep_text(const HomeProcess& process, Mapping& m,
                       : file && shows(*process.fragment, m.range, file.get(), offset);
     m.content_offset = same ? offset : 0;
     if (!same) {
+        m.digest.reset();
         GPR_TRY(file, copy_of(*process.fragment, m.range));
     }
     m.content = std::make_shared<Fd>(std::move(file));

@@ -7,6 +7,7 @@
 
 #include "base/address.h"
 #include "base/result.h"
+#include "monitor/home/file_contents.h"
 #include "monitor/home/part.h"
 #include "monitor/node/private_files.h"
 
@@ -19,7 +20,7 @@ namespace gpr::home {
 
 class FileCopies {
 public:
-    explicit FileCopies(Home& home) : home_(home) {}
+    explicit FileCopies(Home& home) : home_(home), contents_(home) {}
 
     Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping,
                                       std::vector<Range> own = {});
@@ -34,6 +35,7 @@ public:
     static void note_native_call(HomeProcess& process, const Notification& n);
     std::vector<Mapping> parts_with_files(HomeProcess& process, const Mapping& whole);
     PrivateFiles& files() { return files_; }
+    FileContents& contents() { return contents_; }
 
 private:
     void begin_at_acceptor(HomeProcess& process, Mapping fresh);
@@ -41,6 +43,7 @@ private:
 
     Home& home_;
     PrivateFiles files_;
+    FileContents contents_;
 };
 
 }  // namespace gpr::home

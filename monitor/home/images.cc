@@ -272,6 +272,9 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
                 }
                 if (!made) co_return made;
             } else {
+                home_.file_copies.contents().name(m, e.name, e.inode);
+                // It may have been changed and made read-only again, as the linker does.
+                if (m.digest && !fragment.private_copies(m.range).empty()) m.digest.reset();
                 auto placed =
                     co_await home_.code_placement.place_code(process, m, e.name, e.offset);
                 if (!placed) co_return placed;
@@ -284,7 +287,9 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
                 if (!taken) co_return taken;
             }
             if (part.backing == Backing::anonymous && !part.registered) {
-                part.registered = static_cast<bool>(fragment.register_range(part.range));
+                auto registered = fragment.register_range(part.range);
+                if (!registered && registered.error().code == ENOMEM) co_return registered;
+                part.registered = registered.has_value();
                 if (!part.registered) part.backing = Backing::native_file;
             }
             fragment.space.map(std::move(part));
@@ -380,6 +385,14 @@ void Images::tell_start(HomeProcess& process, RemoteNode& node, FrameBuilder& st
     }
     layout.finish();
     node.link.send(start, Priority::urgent);
+}
+
+void Images::on_started(RemoteNode& node, wire::ProcessStarted::Reader started) {
+    auto it = node.starting.find(started.getPid());
+    if (it == node.starting.end()) return;
+    node.guards = node.guards || started.getGuards();
+    if (uint64_t lowest = started.getLowestAddress()) node.lowest = {lowest};
+    it->second->done.set(started.getError());
 }
 
 bool Images::is_starting(pid_t pid) const {

@@ -8,6 +8,7 @@
 
 #include "base/result.h"
 #include "monitor/home/part.h"
+#include "transport/wire.h"
 
 namespace gpr {
 class FrameBuilder;
@@ -30,6 +31,7 @@ public:
     // them cannot have it, or an empty string.
     Task<std::string> started(pid_t pid);
     [[nodiscard]] bool is_starting(pid_t pid) const;
+    static void on_started(RemoteNode& node, wire::ProcessStarted::Reader answer);
 
 private:
     static void begin_anew(HomeThread& thread, const ThreadContext& context);

@@ -97,6 +97,7 @@ Task<Result<void>> Layouts::show_file(HomeProcess& process, Mapping& m, pid_t ca
     }
     std::error_code ignored;
     std::string path = std::filesystem::read_symlink(link, ignored).string();
+    home_.file_copies.contents().name(m, link);
     co_return co_await home_.code_placement.place_code(process, m, path, m.content_offset);
 }
 
@@ -120,7 +121,7 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     Mapping m = std::get<Mapped>(*change).mapping;
     m.birth = filler;
     m.object = new_object(filler);
-    if (filler != directory_node) m.registered = fragment->register_range(m.range).has_value();
+    if (filler != directory_node) m.registered = changes.watch_faults(*fragment, m.range);
     co_await map_here(fragment, m);
     changes.lock_new(*fragment, m.range, false);
 }
@@ -244,6 +245,10 @@ Task<void> Layouts::save_shared(std::shared_ptr<Fragment> fragment, Range range)
 
 // An acceptor cannot map shared memory by itself.
 Task<void> Layouts::show_shared(std::shared_ptr<Fragment>, Mapping) { co_return; }
+
+// Home has the file itself.
+Task<bool> Layouts::show_content(std::shared_ptr<Fragment>, Mapping) { co_return false; }
+Task<void> Layouts::let_differ(std::shared_ptr<Fragment>, Range) { co_return; }
 
 Task<void> Layouts::let_write(std::shared_ptr<Fragment> fragment, Range range) {
     std::vector<Address> to_copy;

@@ -45,7 +45,9 @@ private:
     bool admit(pid_t pid, Mapped& made, NodeId from) override;
     Task<void> save_shared(std::shared_ptr<Fragment> fragment, Range range) override;
     Task<void> show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) override;
+    Task<bool> show_content(std::shared_ptr<Fragment> fragment, Mapping mapping) override;
     Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) override;
+    Task<void> let_differ(std::shared_ptr<Fragment> fragment, Range range) override;
     void forget_shared(const std::vector<Mapping>& gone) override;
     void cannot_follow(pid_t pid, NodeId made_at, const std::string& why) override;
 

@@ -329,7 +329,7 @@ Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args
     Mapping m = private_mapping(args.data(), range);
     if (fd < 0) m.birth = birth;
     m.object = home_.layouts.new_object(m.birth);
-    if (fd < 0) m.registered = fragment->register_range(m.range).has_value();
+    if (fd < 0) m.registered = home_.layouts.changes.watch_faults(*fragment, m.range);
     auto shown = co_await home_.layouts.show_file(process, m, process.pid, fd);
     if (!shown && (m.prot & PROT_WRITE)) co_return false;
     if (!shown) home_.failures.lost_track(fragment, shown.error());

@@ -94,6 +94,7 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
         process = home_.find_process(pid);
         if (!m || !process || process->fragment != fragment) co_return;
         m->functions.reset();
+        m->digest.reset();
         if (m->backing == Backing::native_file) {
             auto made = co_await home_.file_copies.make_writable(*process, *m);
             if (!made) home_.failures.lost_track(fragment, made.error());

@@ -39,6 +39,7 @@ struct RemoteNode {
     const unsigned fd_last;           // the highest; 0: no limit
     std::vector<std::string> masked;  // CPU features that it lacks, hidden from the C library only
     bool guards = false;              // its kernel has guard pages
+    bool keeps_contents = false;      // of files, for later sessions
     RemoteCounts counts;
     Address lowest{};  // lowest address that it can map
     // By process, until the acceptor answers:

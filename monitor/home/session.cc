@@ -115,9 +115,12 @@ void HomeSession::end_move(const std::vector<pid_t>& were_away) {
     home_->detachment.end_move(were_away);
 }
 
-void HomeSession::replace_acceptor(NodeId node, Link& link) {
+void HomeSession::replace_acceptor(NodeId node, Link& link, bool keeps_contents) {
     home_->acceptors.at(node).link.on_frame([](ReceivedFrame&&) {});  // it lives on for a moment
-    hear(home_->acceptors.replace(node, link));
+    home::RemoteNode& next = home_->acceptors.replace(node, link);
+    next.keeps_contents = keeps_contents;
+    hear(next);
+    home_->file_copies.contents().on_new_acceptor(next);
     home_->futexes.news().replace_peer(node, link);
     events_->on_new_acceptor(home_->acceptors.at(node));
 }
@@ -389,18 +392,14 @@ void HomeSession::on_frame(home::RemoteNode& node, ReceivedFrame&& received) {
     events_->on_frame(node, frame);
     auto session = frame->session();
     switch (session.which()) {
-        case wire::SessionMessage::PROCESS_STARTED: {
-            auto it = node.starting.find(session.getProcessStarted().getPid());
-            if (it == node.starting.end()) return;
-            node.guards = node.guards || session.getProcessStarted().getGuards();
-            if (uint64_t lowest = session.getProcessStarted().getLowestAddress()) {
-                node.lowest = {lowest};
-            }
-            it->second->done.set(session.getProcessStarted().getError());
+        case wire::SessionMessage::PROCESS_STARTED:
+            home::Images::on_started(node, session.getProcessStarted());
             return;
-        }
         case wire::SessionMessage::PROCESS_GONE:
             home_->ends.on_process_gone(node, session.getProcessGone());
+            return;
+        case wire::SessionMessage::CONTENT:
+            home_->file_copies.contents().on_frame(node, frame);
             return;
         case wire::SessionMessage::DRAIN: home_->detachment.on_drain(node); return;
         case wire::SessionMessage::PROCESS_FORKED:

@@ -68,7 +68,7 @@ public:
     void keep_standby(NodeId node, const std::vector<std::string>& profiles);
     // The program goes on at another acceptor: Detachment.
     Task<Result<std::vector<pid_t>>> begin_move();
-    void replace_acceptor(NodeId node, Link& link);
+    void replace_acceptor(NodeId node, Link& link, bool keeps_contents);
     void end_move(const std::vector<pid_t>& were_away);
     // Optional, before start(), either may be null: private wakes are reported by the one instead
     // of being intercepted; and root has a resting_filter() that does not stop for names, which

@@ -151,6 +151,9 @@ std::string StatsReport::words() const {
     if (calls.remembered > 0) {
         text += fmt::format(", {} repeated there", counted(calls.remembered, "look-up"));
     }
+    if (calls.shown_contents > 0) {
+        text += fmt::format(", {} shown from its cache", counted(calls.shown_contents, "mapping"));
+    }
     text += '\n';
     if (rested && crossings == 0) {
         text +=
@@ -202,6 +205,7 @@ std::string StatsReport::json() const {
                          {"remembered", calls.remembered},
                          {"home", calls.home}}},
                        {"delegated_files", calls.delegations},
+                       {"shown_contents", calls.shown_contents},
                        {"futexes", {{"watched", calls_watched}, {"wakes_told", futex_wakes}}},
                        {"nodes", nodes},
                        {"advice", advice()}};

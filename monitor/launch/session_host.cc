@@ -157,7 +157,9 @@ Result<> SessionHost::make_session() {
     for (size_t i = 0; i < connected_.size(); i++) {
         links_.push_back(make_link(*loop_, std::move(connected_[i])));
         const Peer& peer = peers_[i];
-        acceptors.add(*links_.back(), peer.fds.base, peer.fds.last).masked = peer.lacking;
+        home::RemoteNode& node = acceptors.add(*links_.back(), peer.fds.base, peer.fds.last);
+        node.masked = peer.lacking;
+        node.keeps_contents = peer.welcome.keeps_contents;
     }
     session_ = std::make_unique<HomeSession>(*loop_, *waits_, std::move(acceptors), options_,
                                              outputs_, std::move(stub_code_));
@@ -294,7 +296,7 @@ void SessionHost::take_over(EstablishedAcceptor connected, const Move& move) {
     link->close("the program goes on at another acceptor");
     former_links_.push_back(std::move(link));
     link = make_link(*loop_, std::move(connected));
-    session_->replace_acceptor(move.node, *link);
+    session_->replace_acceptor(move.node, *link, peers_.at(place).welcome.keeps_contents);
     session_->keep_standby(move.node, peers_.at(place).welcome.standby);
     progress_.at(place) = progress_of(*link);
 }

@@ -4,6 +4,7 @@
 #include <sys/syscall.h>
 
 #include <array>
+#include <cerrno>
 #include <cstring>
 
 #include "base/uapi/mman.h"
@@ -39,6 +40,7 @@ Task<void> AddressChanges::apply(std::shared_ptr<Fragment> fragment, AddressChan
         mark_sealed(space, sealed->range);
     } else if (auto* following = std::get_if<Following>(&change)) {
         space.for_each(following->range, [](Mapping& m) { m.follows = m.shared ? 0 : 1; });
+        co_await side_.let_differ(fragment, following->range);
     } else if (auto* fills = std::get_if<ProgramFills>(&change)) {
         pager_.unfilled.let_program_fill(*fragment, fills->range, fills->on);
     } else if (auto* filled = std::get_if<Filled>(&change)) {
@@ -64,9 +66,18 @@ Task<void> AddressChanges::show(std::shared_ptr<Fragment> fragment, Mapping m) {
         co_await side_.show_shared(fragment, std::move(m));
         co_return;
     }
-    co_await map_anonymous(fragment->executor(), m.range, m.prot);
+    if (m.digest && co_await side_.show_content(fragment, m)) co_return;
+    const int64_t at = co_await map_anonymous(fragment->executor(), m.range, m.prot);
+    if (at == -ENOMEM) {
+        side_.cannot_follow(
+            fragment->pid(), self_,
+            fmt::format("process {} cannot have memory at {:#x}-{:#x} here: {}; see "
+                        "vm.max_map_count",
+                        fragment->pid(), m.range.begin.value, m.range.end.value,
+                        std::strerror(ENOMEM)));
+    }
     if (m.birth == self_ && !m.content) co_return;
-    const bool registered = static_cast<bool>(fragment->register_range(m.range));
+    const bool registered = watch_faults(*fragment, m.range);
     fragment->space.for_each(m.range, [&](Mapping& piece) { piece.registered = registered; });
 }
 
@@ -91,7 +102,9 @@ Task<void> AddressChanges::protect(std::shared_ptr<Fragment> fragment, Range ran
     if (told && !writes) co_await side_.save_shared(fragment, range);
     fragment->space.for_each(range, [&](Mapping& m) {
         m.prot = prot;
-        if (writes) m.functions.reset();
+        if (!writes) return;
+        m.functions.reset();
+        m.digest.reset();
     });
     if (writes) co_await side_.let_write(fragment, range);
     side_.tell(fragment->pid(), Protected{range, prot}, made_at);
@@ -252,10 +265,20 @@ void AddressChanges::keep_view(Fragment& fragment, Mapping old, const Moved& mov
     fragment.space.map(std::move(kept));
 }
 
+bool AddressChanges::watch_faults(Fragment& fragment, Range range) {
+    auto registered = fragment.register_range(range);
+    if (!registered && registered.error().code == ENOMEM) {
+        side_.cannot_follow(fragment.pid(), self_,
+                            fmt::format("process {}: {}; see vm.max_map_count", fragment.pid(),
+                                        registered.error().message()));
+    }
+    return registered.has_value();
+}
+
 // mremap has dropped the registration, and with it the write protection.
 void AddressChanges::watch(Fragment& fragment, Mapping& m, bool wanted) {
     if (m.backing != Backing::anonymous || !(m.registered || wanted)) return;
-    m.registered = static_cast<bool>(fragment.register_range(m.range));
+    m.registered = watch_faults(fragment, m.range);
     if (m.shared) {
         pager_.views.protect_present(fragment, m);
     } else {
@@ -271,7 +294,7 @@ Task<void> AddressChanges::map_grown(std::shared_ptr<Fragment> fragment, Range r
     m.object = side_.new_object();
     side_.show_same_file(fragment->pid(), below->object, m);
     const bool watched = m.backing == Backing::anonymous && (m.registered || m.birth != self_);
-    m.registered = watched && fragment->register_range(range).has_value();
+    m.registered = watched && watch_faults(*fragment, range);
     Mapped made;
     made.mapping = m;
     co_await map(fragment, std::move(made), self_);

@@ -31,11 +31,16 @@ public:
     virtual Task<void> save_shared(std::shared_ptr<Fragment> fragment, Range range) = 0;
     // Maps shared memory, replacing what is there.
     virtual Task<void> show_shared(std::shared_ptr<Fragment> fragment, Mapping mapping) = 0;
+    // If this node has the content of the file that the mapping shows, maps that. Its pages need
+    // not come from other nodes then. False if not: map anonymous memory instead.
+    virtual Task<bool> show_content(std::shared_ptr<Fragment> fragment, Mapping mapping) = 0;
     // The program may write there from now on: mappings of a file become copies.
     virtual Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) = 0;
+    // Others may write to the file from now on: its content is no longer what it was called.
+    virtual Task<void> let_differ(std::shared_ptr<Fragment> fragment, Range range) = 0;
     // These mappings are no longer in the list.
     virtual void forget_shared(const std::vector<Mapping>& gone) = 0;
-    // A change made by another node cannot be made here.
+    // A change made by another node cannot be made here, or its memory cannot be watched.
     virtual void cannot_follow(pid_t pid, NodeId made_at, const std::string& why) = 0;
 };
 
@@ -56,6 +61,10 @@ public:
     // Makes this node's kernel do the move as well. Returns its result.
     Task<int64_t> make_move(std::shared_ptr<Fragment> fragment, Moved move, Range apart,
                             NodeId made_at);
+    // Faults in the range are reported to us from now on. False if there is nothing to watch any
+    // more. Without memory to watch it, the program cannot go on: pages that other nodes hold would
+    // read as zeros.
+    bool watch_faults(Fragment& fragment, Range range);
     // The content of these pieces is gone; they are all private memory in the range.
     void note_discarded(Fragment& fragment, Range range, const std::vector<Mapping>& pieces);
     // Maps what a thread has touched just below memory that grows. False if nothing can be mapped

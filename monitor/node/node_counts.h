@@ -17,8 +17,9 @@ struct CallCounts {
     uint64_t fd_owner = 0;   // there, on files of the acceptor: by a name at home or for a mapping
     uint64_t by_rule = 0;    // by the thread there, because a rule says so
     uint64_t delegated = 0;  // by nobody: the worker answered for a file of home
-    uint64_t delegations = 0;  // no calls: how many such files there were
-    uint64_t remembered = 0;   // by nobody: the worker repeated what home had told of a path
+    uint64_t delegations = 0;     // no calls: how many such files there were
+    uint64_t remembered = 0;      // by nobody: the worker repeated what home had told of a path
+    uint64_t shown_contents = 0;  // no calls: mappings that show what was here before the session
 
     CallCounts& operator+=(const CallCounts& other) {
         home += other.home;
@@ -28,6 +29,7 @@ struct CallCounts {
         delegated += other.delegated;
         delegations += other.delegations;
         remembered += other.remembered;
+        shown_contents += other.shown_contents;
         return *this;
     }
 };
@@ -55,13 +57,15 @@ inline void counts_to_wire(const NodeCounts& counts, wire::NodeCounts::Builder t
     to.setCallsDelegated(counts.calls.delegated);
     to.setFilesDelegated(counts.calls.delegations);
     to.setCallsRemembered(counts.calls.remembered);
+    to.setShownContents(counts.calls.shown_contents);
 }
 
 inline NodeCounts counts_from_wire(wire::NodeCounts::Reader from) {
     return {
         {from.getFaults(), from.getPagesIn(), from.getPagesOut(), from.getWaitedNs()},
         {from.getCallsHome(), from.getCallsNative(), from.getCallsFdOwner(), from.getCallsByRule(),
-         from.getCallsDelegated(), from.getFilesDelegated(), from.getCallsRemembered()},
+         from.getCallsDelegated(), from.getFilesDelegated(), from.getCallsRemembered(),
+         from.getShownContents()},
     };
 }
 

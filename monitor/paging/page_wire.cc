@@ -282,6 +282,9 @@ Mapping mapping_from_wire(wire::MappingView::Reader view) {
     m.follows = view.getFollows();
     m.source = view.getSource();
     m.content_offset = view.getSourceOffset();
+    if (auto digest = digest_of_bytes(view.getContent())) {
+        m.digest = std::make_shared<const ContentDigest>(*digest);
+    }
     return m;
 }
 
@@ -304,7 +307,10 @@ void mapping_to_wire(const Mapping& m, uint64_t object_pages, NodeId reader,
     view.setSealed(m.sealed);
     view.setFollows(m.follows != 0);
     view.setSource(m.source);
-    if (m.source != 0) view.setSourceOffset(m.content_offset);
+    if (m.source != 0 || m.digest) view.setSourceOffset(m.content_offset);
+    if (m.digest) {
+        view.setContent(kj::ArrayPtr<const uint8_t>(m.digest->data(), m.digest->size()));
+    }
 }
 
 }  // namespace gpr

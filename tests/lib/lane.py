@@ -61,6 +61,7 @@ class Lane:
     def __init__(self, gpr: Path | None, user: str = "", workspace_parent: str | None = None):
         self.gpr = gpr
         self.user = user
+        self.keeps_contents = False  # acceptors; set it before the first is started
         self.two_hosts = False
         self.root = Path(tempfile.mkdtemp(prefix="gpr-tests-", dir=workspace_parent))
         self.case_dir = self.root / "case"
@@ -197,8 +198,9 @@ class Lane:
 
     def _start_daemon(self, host: str, address: str, options: tuple) -> subprocess.Popen:
         self._make_token()
+        cache = str(self.root / f"contents-{host}") if self.keeps_contents else "none"
         command = [str(self.gpr), "acceptor", "--listen", address,
-                   "--token-file", str(self.token_file), *options]
+                   "--token-file", str(self.token_file), "--cache", cache, *options]
         with open(self.acceptor_log, "ab") as log:
             daemon = subprocess.Popen(
                 ["nsenter", f"--net=/run/netns/{host}", *command], stdin=subprocess.DEVNULL,
@@ -246,7 +248,9 @@ class Lane:
         return self.case_dir
 
     def environment(self) -> dict[str, str]:
-        return {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8",
+        # What gpr itself keeps does not belong to the home folder that programs look at.
+        own = {"XDG_CACHE_HOME": str(self.root / "cache")} if self.keeps_contents else {}
+        return own | {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8",
                 "TZ": "UTC", "HOME": str(self.case_dir), "TMPDIR": str(self.case_dir / "tmp"),
                 "TERM": "dumb", "SOURCE_DATE_EPOCH": "1700000000"}
 

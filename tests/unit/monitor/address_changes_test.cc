@@ -24,6 +24,8 @@ public:
     bool admit(pid_t, Mapped&, NodeId) override { return true; }
     Task<void> save_shared(std::shared_ptr<Fragment>, Range) override { co_return; }
     Task<void> show_shared(std::shared_ptr<Fragment>, Mapping) override { co_return; }
+    Task<bool> show_content(std::shared_ptr<Fragment>, Mapping) override { co_return false; }
+    Task<void> let_differ(std::shared_ptr<Fragment>, Range) override { co_return; }
     Task<void> let_write(std::shared_ptr<Fragment> fragment, Range range) override {
         prot_then = fragment->space.find(range.begin)->prot;
         co_return;

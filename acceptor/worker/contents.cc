@@ -1,0 +1,170 @@
+#include "acceptor/worker/contents.h"
+
+#include <sys/mman.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+
+#include "acceptor/worker/worker.h"
+#include "base/log.h"
+#include "monitor/node/anonymous_memory.h"
+#include "syscall/park.h"
+
+namespace gpr::worker {
+
+namespace {
+
+using namespace std::chrono_literals;
+
+constexpr size_t most_offers = 4096;
+constexpr uint32_t piece_bytes = 512u << 10;  // the link cuts it into pieces
+// The link is for the program: what is fetched for later sessions takes a quarter of the time.
+constexpr int pause_share = 3;
+constexpr auto least_pause = 1ms;
+
+bool may_show(const Mapping& m) {
+    const bool plain = !m.shared && !m.trapped && !m.follows && !m.anchored;
+    return m.digest && plain && m.birth == directory_node && !(m.prot & PROT_WRITE);
+}
+
+}  // namespace
+
+Task<int64_t> Contents::open_there(Fragment& fragment, const ContentDigest& digest) {
+    Fd file = cache_->find(digest);
+    if (!file) co_return -ENOENT;
+    const uint64_t number = ++last_given_;
+    given_.emplace(number, std::move(file));
+    const int64_t fd = co_await fragment.executor().call(gpr_park_number, gpr_park_content, number);
+    given_.erase(number);
+    co_return fd;
+}
+
+void Contents::give(RemoteProcess& process, const Notification& n) {
+    auto given = given_.find(n.args[1]);
+    if (given == given_.end()) {
+        process.notifier->reply_error(n.id, ENOENT);
+    } else {
+        process.notifier->reply_with_fd(n.id, given->second.get());
+    }
+}
+
+Task<void> Contents::show(std::shared_ptr<Fragment> fragment, std::vector<Mapping> mappings) {
+    if (!cache_) co_return;
+    std::erase_if(mappings, [](const Mapping& m) { return !may_show(m); });
+    std::ranges::stable_sort(mappings, {}, [](const Mapping& m) { return *m.digest; });
+    StubThread& executor = fragment->executor();
+    for (auto first = mappings.begin(); first != mappings.end();) {
+        const ContentDigest digest = *first->digest;
+        auto last = std::find_if(first, mappings.end(),
+                                 [&](const Mapping& m) { return *m.digest != digest; });
+        const int64_t fd = co_await open_there(*fragment, digest);
+        if (fd < 0) {
+            first = last;
+            continue;
+        }
+        std::vector<Call> calls;
+        for (auto m = first; m != last; ++m) {
+            calls.push_back(
+                {SYS_mmap,
+                 {m->range.begin.value, m->range.size(), static_cast<uint64_t>(m->prot),
+                  MAP_PRIVATE | MAP_FIXED, static_cast<uint64_t>(fd), m->content_offset},
+                 0});
+        }
+        calls.push_back({SYS_close, {static_cast<uint64_t>(fd)}, 0});
+        co_await executor.run(calls);
+        for (size_t i = 0; first != last; ++first, ++i) {
+            if (calls[i].result != static_cast<int64_t>(first->range.begin.value)) {
+                // The kernel may have taken away what was there.
+                co_await map_anonymous(executor, first->range, first->prot);
+                continue;
+            }
+            fragment->space.for_each(first->range, [&](Mapping& m) {
+                m.backing = Backing::native_file;
+                m.registered = false;
+            });
+            worker_.counts.shown_contents++;
+        }
+    }
+}
+
+Task<void> Contents::give_up(std::shared_ptr<Fragment> fragment, Range range) {
+    std::vector<Address> shown;
+    fragment->space.for_each(range, [&](const Mapping& m) {
+        const bool is_home = m.birth == directory_node && !m.shared && !m.anchored;
+        if (m.backing == Backing::native_file && is_home) shown.push_back(m.range.begin);
+    });
+    for (Address at : shown) {
+        Mapping m = *fragment->space.find(at);
+        auto replaced = co_await replace_by_anonymous(*fragment, m, "cannot give up a content");
+        if (!replaced && fragment->executor().dead()) co_return;
+        if (!replaced) worker_.link.close(replaced.error().message());
+        fragment->space.for_each(m.range, [](Mapping& piece) {
+            piece.backing = Backing::anonymous;
+            piece.registered = true;
+        });
+    }
+}
+
+void Contents::on_frame(const Frame& frame) {
+    auto message = frame->session().getContent();
+    if (!cache_) return;
+    if (message.isPiece()) return on_piece(frame);
+    if (!message.isOffer() || offers_.size() >= most_offers) return;
+    auto offer = message.getOffer();
+    const auto digest = digest_of_bytes(message.getDigest());
+    if (!digest || cache_->has(*digest)) return;
+    offers_.emplace(offer, *digest);
+    if (!incoming_) fetch_next();
+}
+
+void Contents::fetch_next() {
+    incoming_.reset();
+    while (!incoming_ && !offers_.empty()) {
+        const auto [size, digest] = *offers_.begin();
+        offers_.erase(offers_.begin());
+        incoming_ = cache_->receive(digest, size);
+    }
+    if (incoming_) incoming_->missing() > 0 ? ask() : check();
+}
+
+void Contents::ask() {
+    FrameBuilder frame;
+    auto content = frame.session().initContent();
+    const ContentDigest& digest = incoming_->digest();
+    content.setDigest(kj::ArrayPtr<const uint8_t>(digest.data(), digest.size()));
+    asked_bytes_ = static_cast<uint32_t>(std::min<uint64_t>(piece_bytes, incoming_->missing()));
+    asked_ = std::chrono::steady_clock::now();
+    auto wanted = content.initWanted();
+    wanted.setOffset(incoming_->received());
+    wanted.setBytes(asked_bytes_);
+    worker_.link.send(frame, Priority::urgent);
+}
+
+void Contents::on_piece(const Frame& frame) {
+    const auto digest = digest_of_bytes(frame->session().getContent().getDigest());
+    if (!incoming_ || asked_bytes_ == 0 || digest != incoming_->digest()) return;
+    const bool all = frame->raw().size() == std::exchange(asked_bytes_, 0u);
+    if (!all || !incoming_->append(frame->raw())) return fetch_next();
+    const auto took = std::chrono::steady_clock::now() - asked_;
+    const bool more = incoming_->missing() > 0;
+    worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause_share * took),
+                       [this, more] { more ? ask() : check(); });
+}
+
+void Contents::check() {
+    switch (incoming_->check_some()) {
+        case IncomingContent::Verdict::unfinished:
+            worker_.loop.after(least_pause, [this] { check(); });
+            return;
+        case IncomingContent::Verdict::wrong:
+            spdlog::debug("content {} is not what home has called it",
+                          hex(incoming_->digest()).substr(0, 12));
+            break;
+        case IncomingContent::Verdict::right:
+            spdlog::debug("content {} is kept", hex(incoming_->digest()).substr(0, 12));
+            break;
+    }
+    fetch_next();
+}
+
+}  // namespace gpr::worker

@@ -1,0 +1,58 @@
+// Files of home whose content this host has had before: their mappings show a file of this host,
+// and none of their pages travels. docs/decisions/0083-contents-are-kept.md
+//
+// Home names the content of a mapping by a digest, and offers the contents that it can name.
+// Those that are not here yet are fetched slowly, for later sessions.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "acceptor/cache/content_cache.h"
+#include "acceptor/worker/part.h"
+#include "base/address.h"
+#include "mm/address_space.h"
+
+namespace gpr::worker {
+
+class Contents {
+public:
+    explicit Contents(Worker& worker) : worker_(worker) {}
+
+    void keep_in(ContentCache cache) { cache_.emplace(std::move(cache)); }
+
+    // Maps the contents that are here, in place of what is there. Those of `mappings` which it has
+    // mapped need no pages from home: Backing::native_file.
+    Task<void> show(std::shared_ptr<Fragment> fragment, std::vector<Mapping> mappings);
+    // The pages of these may differ from the content from now on, so they come from home.
+    Task<void> give_up(std::shared_ptr<Fragment> fragment, Range range);
+    // Answers the executor, which asks for a file.
+    void give(RemoteProcess& process, const Notification& n);
+
+    void on_frame(const Frame& frame);
+
+private:
+    Task<int64_t> open_there(Fragment& fragment, const ContentDigest& digest);
+    void on_piece(const Frame& frame);
+    void fetch_next();
+    void ask();
+    void check();
+
+    Worker& worker_;
+    std::optional<ContentCache> cache_;  // none: this acceptor keeps no contents
+    std::map<uint64_t, Fd> given_;       // what executors are about to ask for
+    uint64_t last_given_ = 0;
+    // The smallest come first: they come soon, and more of each is used.
+    std::set<std::pair<uint64_t, ContentDigest>> offers_;
+    std::unique_ptr<IncomingContent> incoming_;
+    std::chrono::steady_clock::time_point asked_;
+    uint32_t asked_bytes_ = 0;  // 0: nothing has been asked for
+};
+
+}  // namespace gpr::worker
