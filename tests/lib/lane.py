@@ -58,10 +58,11 @@ def have_own_host_name() -> None:
 class Lane:
     """Call enter() in the process that will run the cases, close() at the end."""
 
-    def __init__(self, gpr: Path | None, user: str = "", workspace_parent: str | None = None):
+    def __init__(self, gpr: Path | None, user: str = "", workspace_parent: str | None = None,
+                 keeps_contents: bool = False):
         self.gpr = gpr
         self.user = user
-        self.keeps_contents = False  # acceptors; set it before the first is started
+        self.keeps_contents = keeps_contents  # acceptors; before the first is started
         self.two_hosts = False
         self.root = Path(tempfile.mkdtemp(prefix="gpr-tests-", dir=workspace_parent))
         self.case_dir = self.root / "case"
