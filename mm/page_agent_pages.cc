@@ -243,15 +243,15 @@ void PageAgent::Core::ask_stream(Object& o, const Fault& fault, const Actor& a,
         const PageKey key{fault.key.object, ask.first + static_cast<uint64_t>(ask.stride) * i};
         if (o.table.get(key.index) & busy_bit) continue;
         const State s = state(o, key.index);
-        if (enough(s.presence, fault.access)) continue;
+        if (enough(s.presence, ask.access)) continue;
         auto& request = out.extend_message<Request>(
             directory_node, key, false, clock,
             [&](const Request& r) {
-                return r.have_epochs.size() == r.run.count && r.access == fault.access &&
+                return r.have_epochs.size() == r.run.count && r.access == ask.access &&
                        r.have == s.presence && r.tid == a.tid && r.age == a.age &&
                        r.run.count < options.read_ahead.chunk;
             },
-            [&] { return Request{{}, 0, fault.access, s.presence, a.tid, a.age, {}}; });
+            [&] { return Request{{}, 0, ask.access, s.presence, a.tid, a.age, {}}; });
         request.have_epochs.push_back(s.epoch);
         ++stats.pages_ahead;
         if (i == ask.marker && fault.may_wait) add_marker(key);

@@ -10,12 +10,29 @@ const std::vector<ReadAhead::Ask>& ReadAhead::on_fault(const Touch& touch) {
     ++uses_;
     Stream* s = follow(touch);
     if (!s) s = begin(touch);
-    if (s) ask(*s, touch);
+    if (s) {
+        ask(*s, touch);
+    } else {
+        ask_block(touch);
+    }
     return asks_;
 }
 
 void ReadAhead::forget(ObjectId object) {
     std::erase_if(streams_, [&](const Stream& s) { return s.last.object == object; });
+    blocks_.forget(object);
+}
+
+void ReadAhead::ask_block(const Touch& touch) {
+    if (touch.come) return;
+    const auto block =
+        blocks_.on_miss({touch.key, touch.access, touch.pages_before, touch.pages_after});
+    if (!block) return;
+    Ask a;
+    a.first = block->first;
+    a.count = block->count;
+    a.access = block->access;
+    asks_.push_back(a);
 }
 
 // The stream that this fault belongs to, advanced to it.
@@ -116,6 +133,7 @@ void ReadAhead::ask(Stream& s, const Touch& touch) {
     while (s.asked < wanted) {
         Ask a;
         a.stride = s.stride;
+        a.access = s.access;
         a.count = static_cast<uint32_t>(std::min<uint64_t>(wanted - s.asked, options_.chunk));
         a.first = s.last.index + static_cast<uint64_t>(s.stride) * (s.asked + 1);
         if (a.count >= options_.least_with_marker) a.marker = a.count / 2;

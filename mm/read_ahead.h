@@ -7,11 +7,14 @@
 // there is a fault, which is served at once, and more pages are requested. Each time `depth` pages
 // have been used, it doubles, as long as it is small or the program reaches pages before they have
 // come. So hardly more is fetched in vain than was used, and never more than `most_ahead`.
+//
+// Faults that belong to no stream may show a block that is touched all over (dense_blocks.h).
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "mm/dense_blocks.h"
 #include "mm/page_protocol.h"
 
 namespace gpr {
@@ -35,6 +38,7 @@ public:
         int64_t stride = 1;
         uint32_t count = 0;
         uint32_t marker = UINT32_MAX;
+        Access access = Access::read;
     };
     struct Touch {
         Tid tid = 0;
@@ -74,9 +78,11 @@ private:
     Stream* nearest_guess(const Touch& touch, int64_t& distance);
     Stream& room_for(Tid tid);
     void ask(Stream& s, const Touch& touch);
+    void ask_block(const Touch& touch);
 
     ReadAheadOptions options_;
     std::vector<Stream> streams_;
+    DenseBlocks blocks_;
     std::vector<Ask> asks_;
     uint64_t uses_ = 0;
 };
