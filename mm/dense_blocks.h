@@ -7,11 +7,11 @@
 // takes twice as many misses each time.
 #pragma once
 
+#include <bitset>
 #include <cstdint>
 #include <optional>
 #include <unordered_map>
 
-#include "mm/page_outbox.h"
 #include "mm/page_protocol.h"
 
 namespace gpr {
@@ -44,13 +44,18 @@ public:
 
 private:
     struct Block {
-        uint32_t misses = 0, writes = 0;
-        uint32_t wanted = 0;  // misses; 0: as for the object's first
+        std::bitset<block_pages> missed;  // so that one page counts once
+        uint32_t writes = 0;
+        uint32_t wanted = 0;  // misses; 0: as usual
+    };
+    struct Object {
+        std::unordered_map<uint64_t, Block> blocks;  // by number
+        uint32_t found = 0;
     };
     static constexpr size_t most_blocks = 1 << 16;
 
-    std::unordered_map<PageKey, Block, PageKeyHash> blocks_;  // by the key of the first page
-    std::unordered_map<ObjectId, uint32_t> found_;            // blocks of each object
+    std::unordered_map<ObjectId, Object> objects_;
+    size_t count_ = 0;  // of blocks
 };
 
 }  // namespace gpr

@@ -2,8 +2,9 @@
 
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <csignal>
 #include <system_error>
@@ -13,6 +14,10 @@
 
 namespace gpr {
 
+namespace {
+constexpr int lowest_niceness = 19;
+}  // namespace
+
 IdleThread::~IdleThread() {
     if (!thread_.joinable()) return;
     {
@@ -21,19 +26,17 @@ IdleThread::~IdleThread() {
         waiting_.clear();
     }
     changed_.notify_all();
-    // Others may keep the processors busy, and we wait for it now.
-    const sched_param ordinary{};
-    pthread_setschedparam(thread_.native_handle(), SCHED_OTHER, &ordinary);
     thread_.join();
 }
 
-void IdleThread::run(Work work, std::function<void()> done) {
-    if (!thread_.joinable() && !start()) return;
+bool IdleThread::run(Work work, std::function<void()> done) {
+    if (!thread_.joinable() && !start()) return false;
     {
         const std::lock_guard guard(mutex_);
         waiting_.push_back({std::move(work), std::move(done)});
     }
     changed_.notify_one();
+    return true;
 }
 
 // It handles no signal: those of this process are for the loop.
@@ -55,8 +58,8 @@ bool IdleThread::start() {
 }
 
 void IdleThread::serve() {
-    const sched_param none{};
-    pthread_setschedparam(pthread_self(), SCHED_IDLE, &none);
+    // Not SCHED_IDLE: the loop might wait for ever for who holds the mutex.
+    setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), lowest_niceness);
     pthread_setname_np(pthread_self(), "gpr-idle");
     std::unique_lock lock(mutex_);
     while (!stopped_) {
@@ -70,7 +73,10 @@ void IdleThread::serve() {
         job.work(stopped_);
         lock.lock();
         done_.push_back(std::move(job.done));
+        // Who hears the bell may run at once in our place, and wants the mutex.
+        lock.unlock();
         eventfd_write(bell_.get(), 1);
+        lock.lock();
     }
 }
 

@@ -1,5 +1,5 @@
 // Work that nobody waits for and that may block: a thread does one piece of it after the other,
-// when no other thread of this host wants the processor (SCHED_IDLE).
+// behind the other threads of this host (niceness 19).
 #pragma once
 
 #include <atomic>
@@ -27,8 +27,9 @@ public:
     // Drops what has not begun, and waits for what has.
     ~IdleThread();
 
-    // done: called in the loop after the work, unless this object has ended.
-    void run(Work work, std::function<void()> done);
+    // done: called in the loop after the work, unless this object has ended. False: there can be no
+    // thread.
+    bool run(Work work, std::function<void()> done);
 
 private:
     struct Job {

@@ -160,6 +160,23 @@ bool Loop::complete_reception(uint64_t id, int result) {
     return true;
 }
 
+void Loop::synchronise(int fd, std::function<void(int result)> handler) {
+    const uint64_t id = next_id_++;
+    synchronising_.emplace(id, std::move(handler));
+    io_uring_sqe* entry = sqe();
+    io_uring_prep_fsync(entry, fd, IORING_FSYNC_DATASYNC);
+    io_uring_sqe_set_data64(entry, id);
+}
+
+bool Loop::complete_synchronising(uint64_t id, int result) {
+    auto it = synchronising_.find(id);
+    if (it == synchronising_.end()) return false;
+    const auto handler = std::move(it->second);
+    synchronising_.erase(it);
+    handler(result);
+    return true;
+}
+
 void Loop::complete_watch(uint64_t id, int result) {
     auto it = watched_.find(id);
     if (it == watched_.end() || result == -ECANCELED) return;
@@ -213,7 +230,8 @@ void Loop::reap() {
         if (id == timeout_id) {
             // A timeout that was replaced by an earlier one ends with ECANCELED.
             if (result != -ECANCELED) armed_until_ = Clock::time_point::max();
-        } else if (id != ignored && !complete_word(id) && !complete_reception(id, result)) {
+        } else if (id != ignored && !complete_word(id) && !complete_reception(id, result) &&
+                   !complete_synchronising(id, result)) {
             complete_watch(id, result);
         }
         run_ready();

@@ -95,6 +95,10 @@ public:
     // The descriptor must outlive the reception.
     [[nodiscard]] Reception receive(int fd, std::function<void(int result)> handler);
 
+    // Makes what was written to the file last (fdatasync(2)), without blocking. The handler gets 0
+    // or -errno.
+    void synchronise(int fd, std::function<void(int result)> handler);
+
     TimerId after(std::chrono::nanoseconds delay, std::function<void()> work);
     void cancel(TimerId id);
 
@@ -146,6 +150,7 @@ private:
     bool complete_reception(uint64_t id, int result);
     void complete_watch(uint64_t id, int result);
     bool complete_word(uint64_t id);
+    bool complete_synchronising(uint64_t id, int result);
     void arm_timeout();
     void arm(uint64_t id, const Watched& watched);
     void unwatch(uint64_t id);
@@ -162,6 +167,7 @@ private:
     uint64_t next_id_ = 1;
     std::map<uint64_t, Watched> watched_;
     std::map<uint64_t, std::function<void()>> words_;
+    std::map<uint64_t, std::function<void(int)>> synchronising_;
     std::map<uint64_t, Receiving> receiving_;
     // The kernel's timer stays armed over many waits. It may be earlier than any timer of ours.
     Clock::time_point armed_until_ = Clock::time_point::max();

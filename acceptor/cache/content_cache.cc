@@ -10,6 +10,8 @@
 #include <array>
 #include <cerrno>
 #include <filesystem>
+#include <memory>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
@@ -22,29 +24,57 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* unfinished = ".part";
+constexpr const char* of_token = "token-";
 constexpr size_t check_step = 256u << 10;  // bytes
 // Of the file system, which others need, too.
 constexpr uint64_t free_share = 10;
 
 struct Kept {
-    std::string path;  // below the folder that was looked through
+    std::shared_ptr<Fd> folder;
+    std::string name;
     uint64_t bytes = 0;
     timespec used{};
 };
 
-// A folder that disappears meanwhile has nothing in it.
-std::vector<Kept> look_through(int folder, const std::string& below) {
-    std::vector<Kept> found;
+// Whatever else is there is somebody else's.
+bool is_content(std::string_view name) {
+    if (name.ends_with(unfinished)) name.remove_suffix(std::string_view(unfinished).size());
+    return digest_of_hex(name).has_value();
+}
+
+Fd open_folder(int parent, const char* name) {
+    return Fd(openat(parent, name, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+}
+
+std::vector<std::string> names_in(const Fd& folder) {
+    std::vector<std::string> names;
     std::error_code error;
-    const fs::path place = fs::path(fmt::format("/proc/self/fd/{}", folder)) / below;
-    for (fs::directory_iterator at(place, error), end; !error && at != end; at.increment(error)) {
-        const std::string path = (fs::path(below) / at->path().filename()).string();
-        struct stat about {};
-        if (fstatat(folder, path.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0) continue;
-        if (!S_ISREG(about.st_mode)) continue;
-        found.push_back({path, static_cast<uint64_t>(about.st_blocks) * 512, about.st_mtim});
+    const std::string link = fmt::format("/proc/self/fd/{}", folder.get());
+    for (fs::directory_iterator at(link, error), end; !error && at != end; at.increment(error)) {
+        names.push_back(at->path().filename().string());
     }
-    return found;
+    return names;
+}
+
+void look_through(const std::shared_ptr<Fd>& folder, std::vector<Kept>& found) {
+    for (const std::string& name : names_in(*folder)) {
+        struct stat about {};
+        if (!is_content(name) ||
+            fstatat(folder->get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) != 0 ||
+            !S_ISREG(about.st_mode)) {
+            continue;
+        }
+        found.push_back(
+            {folder, name, static_cast<uint64_t>(about.st_blocks) * 512, about.st_mtim});
+    }
+}
+
+// Whether a session is receiving it.
+bool is_coming(const Kept& content) {
+    if (!content.name.ends_with(unfinished)) return false;
+    const Fd file(
+        openat(content.folder->get(), content.name.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+    return file && flock(file.get(), LOCK_EX | LOCK_NB) != 0;
 }
 
 uint64_t sum_of(const std::vector<Kept>& contents) {
@@ -54,14 +84,17 @@ uint64_t sum_of(const std::vector<Kept>& contents) {
 }
 
 // Drops the oldest until there are no more than `most` bytes.
-void drop_oldest(int folder, std::vector<Kept> contents, uint64_t most) {
+void drop_oldest(std::vector<Kept> contents, uint64_t most) {
     uint64_t sum = sum_of(contents);
     std::ranges::sort(contents, [](const Kept& a, const Kept& b) {
         return std::pair{a.used.tv_sec, a.used.tv_nsec} < std::pair{b.used.tv_sec, b.used.tv_nsec};
     });
     for (const Kept& each : contents) {
         if (sum <= most) return;
-        if (unlinkat(folder, each.path.c_str(), 0) == 0) sum -= std::min(sum, each.bytes);
+        if (is_coming(each)) continue;
+        if (unlinkat(each.folder->get(), each.name.c_str(), 0) == 0) {
+            sum -= std::min(sum, each.bytes);
+        }
     }
 }
 
@@ -84,16 +117,30 @@ IncomingContent::Verdict IncomingContent::check_some() {
     hash_.add(piece);
     checked_ += piece.size();
     if (read && checked_ < size_) return Verdict::unfinished;
-    if (read && hash_.finish() == digest_ && name_it()) return Verdict::right;
-    unlinkat(folder_.get(), (hex(digest_) + unfinished).c_str(), 0);
+    if (read && hash_.finish() == digest_) return Verdict::right;
+    drop();
     return Verdict::wrong;
 }
 
-bool IncomingContent::name_it() const {
-    const std::string name = hex(digest_);
+// The name of what comes may be another file's by now: that was dropped, and begun anew.
+void IncomingContent::drop() const {
+    struct stat ours {
+    }, named{};
+    const std::string name = hex(digest_) + unfinished;
+    const bool same = fstat(file_.get(), &ours) == 0 &&
+                      fstatat(folder_.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) == 0 &&
+                      ours.st_ino == named.st_ino;
+    if (same) unlinkat(folder_.get(), name.c_str(), 0);
+}
+
+bool IncomingContent::keep() {
+    const std::string link = fmt::format("/proc/self/fd/{}", file_.get());
     // Nobody writes to it any more.
-    return fchmod(file_.get(), S_IRUSR) == 0 &&
-           renameat(folder_.get(), (name + unfinished).c_str(), folder_.get(), name.c_str()) == 0;
+    const bool kept =
+        fchmod(file_.get(), S_IRUSR) == 0 &&
+        linkat(AT_FDCWD, link.c_str(), folder_.get(), hex(digest_).c_str(), AT_SYMLINK_FOLLOW) == 0;
+    drop();
+    return kept;
 }
 
 bool ContentCache::has(const ContentDigest& digest) const {
@@ -108,13 +155,17 @@ Fd ContentCache::find(const ContentDigest& digest) const {
 
 std::unique_ptr<IncomingContent> ContentCache::receive(const ContentDigest& digest, uint64_t size) {
     if (size == 0 || size > most_ || has(digest)) return nullptr;
+    std::vector<Kept> others;
+    look_through(std::make_shared<Fd>(open_folder(folder_.get(), ".")), others);
+    const std::string name = hex(digest) + unfinished;
+    std::erase_if(others, [&](const Kept& each) { return each.name == name; });
+    drop_oldest(std::move(others), most_ - size);
     struct statvfs disk {};
     const bool known = fstatvfs(folder_.get(), &disk) == 0;
     const uint64_t spare = known ? disk.f_bavail * disk.f_frsize : 0;
     if (!known || spare < size || spare - size < disk.f_blocks * disk.f_frsize / free_share) {
         return nullptr;
     }
-    const std::string name = hex(digest) + unfinished;
     Fd file(openat(folder_.get(), name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW,
                    S_IRUSR | S_IWUSR));
     struct stat about {};
@@ -126,9 +177,6 @@ std::unique_ptr<IncomingContent> ContentCache::receive(const ContentDigest& dige
         if (ftruncate(file.get(), 0) != 0) return nullptr;
         received = 0;
     }
-    auto others = look_through(folder_.get(), ".");
-    std::erase_if(others, [&](const Kept& each) { return each.path.ends_with(name); });
-    drop_oldest(folder_.get(), std::move(others), most_ - size);
     return std::make_unique<IncomingContent>(folder_, std::move(file), digest, size, received);
 }
 
@@ -157,7 +205,7 @@ Result<> prepare_content_folder(const std::string& folder) {
 
 Result<Fd> open_content_folder(const std::string& folder, const std::string& token_id) {
     const Fd all(open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    const std::string name = "token-" + token_id;  // a token may be called ".."
+    const std::string name = of_token + token_id;  // a token may be called ".."
     mkdirat(all.get(), name.c_str(), S_IRWXU);
     Fd opened(openat(all.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!opened) return fail(errno, fmt::format("cannot use the folder {}/{}", folder, name));
@@ -165,16 +213,15 @@ Result<Fd> open_content_folder(const std::string& folder, const std::string& tok
 }
 
 void prune_contents(const std::string& folder, uint64_t most) {
-    const Fd all(open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    const Fd all = open_folder(AT_FDCWD, folder.c_str());
     if (!all) return;
     std::vector<Kept> contents;
-    std::error_code error;
-    for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-        for (Kept& each : look_through(all.get(), at->path().filename().string())) {
-            contents.push_back(std::move(each));
-        }
+    for (const std::string& name : names_in(all)) {
+        if (!name.starts_with(of_token)) continue;
+        auto its = std::make_shared<Fd>(open_folder(all.get(), name.c_str()));
+        if (*its) look_through(its, contents);
     }
-    drop_oldest(all.get(), std::move(contents), most);
+    drop_oldest(std::move(contents), most);
 }
 
 }  // namespace gpr

@@ -37,13 +37,17 @@ public:
     // False: it cannot be kept, such as on a full disk.
     [[nodiscard]] bool append(std::span<const std::byte> bytes);
 
-    // When nothing is missing: reads a part of it, for less than a millisecond. `right`: from now
-    // on the content is in the cache. `wrong`: it was not what it was called, and is gone.
+    // When nothing is missing: reads a part of it, for less than a millisecond. `wrong`: it was not
+    // what it was called, and is gone.
     enum class Verdict : uint8_t { unfinished, right, wrong };
     [[nodiscard]] Verdict check_some();
+    [[nodiscard]] int fd() const { return file_.get(); }
+    // From now on the content is in the cache. It must be right, and on the disk: a name that lasts
+    // longer than the content would never be checked again.
+    [[nodiscard]] bool keep();
 
 private:
-    [[nodiscard]] bool name_it() const;
+    void drop() const;
 
     const Fd& folder_;
     Fd file_;

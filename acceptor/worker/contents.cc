@@ -1,5 +1,6 @@
 #include "acceptor/worker/contents.h"
 
+#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -87,22 +88,42 @@ Task<void> Contents::show(std::shared_ptr<Fragment> fragment, std::vector<Mappin
     }
 }
 
+// The memory cannot be touched before it is registered: it would show zeros. Who touches it then
+// gets a signal, and is_given_up() says that it means nothing.
 Task<void> Contents::give_up(std::shared_ptr<Fragment> fragment, Range range) {
     std::vector<Address> shown;
     fragment->space.for_each(range, [&](const Mapping& m) {
         const bool is_home = m.birth == directory_node && !m.shared && !m.anchored;
         if (m.backing == Backing::native_file && is_home) shown.push_back(m.range.begin);
     });
+    StubThread& executor = fragment->executor();
     for (Address at : shown) {
-        Mapping m = *fragment->space.find(at);
+        const Mapping* found = fragment->space.find(at);
+        if (!found || found->backing != Backing::native_file) continue;
+        Mapping m = *found;
+        const int prot = std::exchange(m.prot, PROT_NONE);
+        const auto now = giving_up_.insert(giving_up_.end(), {fragment->pid(), m.range});
         auto replaced = co_await replace_by_anonymous(*fragment, m, "cannot give up a content");
-        if (!replaced && fragment->executor().dead()) co_return;
+        if (replaced) {
+            fragment->space.for_each(m.range, [](Mapping& piece) {
+                piece.backing = Backing::anonymous;
+                piece.registered = true;
+            });
+            co_await executor.call(SYS_mprotect, m.range.begin.value, m.range.size(),
+                                   static_cast<uint64_t>(prot));
+        }
+        giving_up_.erase(now);
+        if (!replaced && executor.dead()) co_return;
         if (!replaced) worker_.link.close(replaced.error().message());
-        fragment->space.for_each(m.range, [](Mapping& piece) {
-            piece.backing = Backing::anonymous;
-            piece.registered = true;
-        });
     }
+}
+
+bool Contents::is_given_up(pid_t pid, const siginfo_t& info) const {
+    if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return false;
+    const Address at{reinterpret_cast<uint64_t>(info.si_addr)};
+    return std::ranges::any_of(giving_up_, [&](const auto& each) {
+        return each.first == pid && each.second.contains(at);
+    });
 }
 
 void Contents::on_frame(const Frame& frame) {
@@ -152,19 +173,23 @@ void Contents::on_piece(const Frame& frame) {
 }
 
 void Contents::check() {
-    switch (incoming_->check_some()) {
-        case IncomingContent::Verdict::unfinished:
-            worker_.loop.after(least_pause, [this] { check(); });
-            return;
-        case IncomingContent::Verdict::wrong:
-            spdlog::debug("content {} is not what home has called it",
-                          hex(incoming_->digest()).substr(0, 12));
-            break;
-        case IncomingContent::Verdict::right:
-            spdlog::debug("content {} is kept", hex(incoming_->digest()).substr(0, 12));
-            break;
+    const auto verdict = incoming_->check_some();
+    if (verdict == IncomingContent::Verdict::unfinished) {
+        worker_.loop.after(least_pause, [this] { check(); });
+    } else if (verdict == IncomingContent::Verdict::right) {
+        worker_.loop.synchronise(incoming_->fd(), [this](int result) { keep(result); });
+    } else {
+        spdlog::debug("content {} is not what home has called it", short_name());
+        fetch_next();
     }
+}
+
+void Contents::keep(int synchronised) {
+    const bool kept = synchronised == 0 && incoming_->keep();
+    spdlog::debug("content {} is {}kept", short_name(), kept ? "" : "not ");
     fetch_next();
 }
+
+std::string Contents::short_name() const { return hex(incoming_->digest()).substr(0, 12); }
 
 }  // namespace gpr::worker

@@ -5,12 +5,17 @@
 // Those that are not here yet are fetched slowly, for later sessions.
 #pragma once
 
+#include <signal.h>
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
+#include <list>
 #include <map>
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -32,6 +37,9 @@ public:
     Task<void> show(std::shared_ptr<Fragment> fragment, std::vector<Mapping> mappings);
     // The pages of these may differ from the content from now on, so they come from home.
     Task<void> give_up(std::shared_ptr<Fragment> fragment, Range range);
+    // Whether a signal only says that memory is being given up at this moment. The thread is to
+    // touch it again.
+    [[nodiscard]] bool is_given_up(pid_t pid, const siginfo_t& info) const;
     // Answers the executor, which asks for a file.
     void give(RemoteProcess& process, const Notification& n);
 
@@ -43,11 +51,14 @@ private:
     void fetch_next();
     void ask();
     void check();
+    void keep(int synchronised);
+    [[nodiscard]] std::string short_name() const;
 
     Worker& worker_;
     std::optional<ContentCache> cache_;  // none: this acceptor keeps no contents
     std::map<uint64_t, Fd> given_;       // what executors are about to ask for
     uint64_t last_given_ = 0;
+    std::list<std::pair<pid_t, Range>> giving_up_;
     // The smallest come first: they come soon, and more of each is used.
     std::set<std::pair<uint64_t, ContentDigest>> offers_;
     std::unique_ptr<IncomingContent> incoming_;

@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 #include <sys/syscall.h>
 
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/device_memory.h"
 #include "acceptor/worker/file_mappings.h"
 #include "acceptor/worker/forwarding.h"
@@ -154,6 +155,7 @@ Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& threa
     if ((n.args[2] & PROT_WRITE) && !range.empty()) {
         co_await worker_.pager.trapped.stop_trapping(fragment, range);
         co_await worker_.file_mappings.copy_files(fragment, range);
+        co_await worker_.contents.give_up(fragment, range);
     }
     int64_t result =
         co_await fragment->executor().call(SYS_mprotect, n.args[0], n.args[1], n.args[2]);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/forwarding.h"
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/memory_calls.h"
@@ -56,6 +57,8 @@ Task<void> Remaps::move_call(RemoteProcess& process, RemoteThread& thread, Notif
         co_return;
     }
     auto guard = co_await worker_.metadata.lock();
+    // What is added belongs to this node.
+    if (takes_more) co_await worker_.contents.give_up(process.fragment, whole);
     auto split = split_move(process.fragment->space, n.args);
     int64_t result = 0;
     if (!split) {

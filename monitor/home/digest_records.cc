@@ -28,7 +28,7 @@ constexpr int64_t settling_ns = 2 * second_ns;  // the coarsest time of any file
 
 int64_t in_ns(const timespec& time) { return time.tv_sec * second_ns + time.tv_nsec; }
 
-std::string line_of(const FileIdentity& file, const ContentDigest& digest) {
+std::string line_of(const FileVersion& file, const ContentDigest& digest) {
     return fmt::format("{} {} {} {} {} {}\n", file.device, file.inode, file.size, file.modified_ns,
                        file.changed_ns, hex(digest));
 }
@@ -42,18 +42,28 @@ std::string text_of_own(const std::string& path) {
     return ours ? text_of(fmt::format("/proc/self/fd/{}", file.get())) : std::string();
 }
 
+// Of the folder, or of that in which it would be made. With sudo the home folder may be another
+// user's, who would find files of root there.
+bool is_own(fs::path folder) {
+    struct stat about {};
+    while (stat(folder.c_str(), &about) != 0 && folder.has_relative_path()) {
+        folder = folder.parent_path();
+    }
+    return about.st_uid == geteuid();
+}
+
 }  // namespace
 
-FileIdentity identity_of(const struct stat& about) {
+FileVersion version_of(const struct stat& about) {
     return {about.st_dev, about.st_ino, static_cast<uint64_t>(about.st_size), in_ns(about.st_mtim),
             in_ns(about.st_ctim)};
 }
 
-bool has_settled(const FileIdentity& file, int64_t now_ns) {
+bool has_settled(const FileVersion& file, int64_t now_ns) {
     return std::max(file.modified_ns, file.changed_ns) < now_ns - settling_ns;
 }
 
-std::optional<ContentDigest> DigestRecords::find(const FileIdentity& file) {
+std::optional<ContentDigest> DigestRecords::find(const FileVersion& file) {
     if (!loaded_) load();
     const auto known = known_.find(file);
     return known == known_.end() ? std::nullopt : std::optional(known->second);
@@ -65,7 +75,7 @@ void DigestRecords::load() {
     std::istringstream lines(text_of_own(path_));
     for (std::string line; std::getline(lines, line); lines_++) {
         std::istringstream words(line);
-        FileIdentity file;
+        FileVersion file;
         std::string digest;
         words >> file.device >> file.inode >> file.size >> file.modified_ns >> file.changed_ns >>
             digest;
@@ -73,7 +83,7 @@ void DigestRecords::load() {
     }
 }
 
-void DigestRecords::add(const FileIdentity& file, const ContentDigest& digest) {
+void DigestRecords::add(const FileVersion& file, const ContentDigest& digest) {
     if (!loaded_) load();
     known_[file] = digest;
     if (path_.empty()) return;
@@ -89,7 +99,7 @@ void DigestRecords::add(const FileIdentity& file, const ContentDigest& digest) {
 
 // Of each inode the latest, and half of what fits if there are too many.
 void DigestRecords::write_anew() {
-    std::map<std::pair<uint64_t, uint64_t>, std::pair<FileIdentity, ContentDigest>> latest;
+    std::map<std::pair<uint64_t, uint64_t>, std::pair<FileVersion, ContentDigest>> latest;
     for (const auto& [file, digest] : known_) {
         auto& kept = latest[{file.device, file.inode}];
         if (file.changed_ns >= kept.first.changed_ns) kept = {file, digest};
@@ -109,11 +119,15 @@ void DigestRecords::write_anew() {
 }
 
 std::string default_digest_records() {
+    std::string folder;
     const char* cache = getenv("XDG_CACHE_HOME");
-    if (cache != nullptr && *cache == '/') return std::string(cache) + "/gpr/digests";
     const char* home = getenv("HOME");
-    if (home != nullptr && *home == '/') return std::string(home) + "/.cache/gpr/digests";
-    return {};
+    if (cache != nullptr && *cache == '/') {
+        folder = cache;
+    } else if (home != nullptr && *home == '/') {
+        folder = std::string(home) + "/.cache";
+    }
+    return !folder.empty() && is_own(folder) ? folder + "/gpr/digests" : std::string();
 }
 
 }  // namespace gpr::home

@@ -14,15 +14,15 @@
 
 namespace gpr::home {
 
-struct FileIdentity {
+struct FileVersion {
     uint64_t device = 0, inode = 0, size = 0;
     int64_t modified_ns = 0, changed_ns = 0;
-    auto operator<=>(const FileIdentity&) const = default;
+    auto operator<=>(const FileVersion&) const = default;
 };
-FileIdentity identity_of(const struct stat& about);
+FileVersion version_of(const struct stat& about);
 // Whether the file's times would tell of a change from now on: a change within the same tick of the
 // kernel's clock would not show.
-bool has_settled(const FileIdentity& file, int64_t now_ns);
+bool has_settled(const FileVersion& file, int64_t now_ns);
 
 class DigestRecords {
 public:
@@ -30,9 +30,9 @@ public:
     // first needed.
     explicit DigestRecords(std::string path) : path_(std::move(path)) {}
 
-    [[nodiscard]] std::optional<ContentDigest> find(const FileIdentity& file);
+    [[nodiscard]] std::optional<ContentDigest> find(const FileVersion& file);
     // In the text file as well; without it, in this session only.
-    void add(const FileIdentity& file, const ContentDigest& digest);
+    void add(const FileVersion& file, const ContentDigest& digest);
 
 private:
     void load();
@@ -41,10 +41,10 @@ private:
     std::string path_;
     bool loaded_ = false;
     size_t lines_ = 0;  // of the text file
-    std::map<FileIdentity, ContentDigest> known_;
+    std::map<FileVersion, ContentDigest> known_;
 };
 
-// $XDG_CACHE_HOME/gpr/digests, or below ~/.cache; empty if there is no home folder.
+// $XDG_CACHE_HOME/gpr/digests, or below ~/.cache; empty if there is no such folder of this user.
 std::string default_digest_records();
 
 }  // namespace gpr::home

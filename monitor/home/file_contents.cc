@@ -1,9 +1,14 @@
 #include "monitor/home/file_contents.h"
 
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <sys/mman.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <filesystem>
 #include <system_error>
@@ -22,23 +27,43 @@ constexpr uint64_t least_size = 32u << 10, most_size = uint64_t{4} << 30;
 constexpr size_t hash_step = 256u << 10;  // bytes
 constexpr uint32_t most_piece = 1u << 20;
 constexpr unsigned most_reading = 64;
+constexpr uint64_t most_queued = 16u << 20;  // bytes for one acceptor
 
 int64_t now_ns() {
     return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
 }
 
+// Whether the times of files tell of every change, and no other file ever has the same inode with
+// the same times. Not tmpfs, where stores to shared mappings leave no trace; not images that are
+// built (squashfs), whose inodes and times come from who has built them; not network file systems.
+bool tells_of_changes(const std::string& path) {
+    constexpr long xfs = 0x58465342, zfs = 0x2fc12fc1;
+    struct statfs of {};
+    if (statfs(path.c_str(), &of) != 0) return false;
+    const long types[] = {EXT4_SUPER_MAGIC, BTRFS_SUPER_MAGIC, F2FS_SUPER_MAGIC, xfs, zfs};
+    return std::ranges::find(types, of.f_type) != std::end(types);
+}
+
+// Whether somebody may write to it: who has mapped it already could do so without a new time. Only
+// the file's owner can ask; nobody writes to the libraries of others so.
+bool is_being_written(const Fd& file) {
+    if (fcntl(file.get(), F_SETLEASE, F_RDLCK) != 0) return errno == EAGAIN;
+    fcntl(file.get(), F_SETLEASE, F_UNLCK);
+    return false;
+}
+
 // The same file with the same content.
-Fd open_same(const std::string& path, const FileIdentity& file) {
+Fd open_same(const std::string& path, const FileVersion& file) {
     Fd opened(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     struct stat about {};
-    const bool same = opened && fstat(opened.get(), &about) == 0 && identity_of(about) == file;
+    const bool same = opened && fstat(opened.get(), &about) == 0 && version_of(about) == file;
     return same ? std::move(opened) : Fd();
 }
 
-std::optional<ContentDigest> digest_of(const std::string& path, const FileIdentity& file,
+std::optional<ContentDigest> digest_of(const std::string& path, const FileVersion& file,
                                        const IdleThread::Stopped& stopped) {
     const Fd opened = open_same(path, file);
-    if (!opened) return std::nullopt;
+    if (!opened || is_being_written(opened)) return std::nullopt;
     ContentHash hash;
     RawBytes piece(hash_step);
     for (uint64_t done = 0; done < file.size;) {
@@ -49,8 +74,8 @@ std::optional<ContentDigest> digest_of(const std::string& path, const FileIdenti
         done += static_cast<uint64_t>(got);
     }
     struct stat about {};
-    const bool same = fstat(opened.get(), &about) == 0 && identity_of(about) == file;
-    return same ? std::optional(hash.finish()) : std::nullopt;
+    const bool same = fstat(opened.get(), &about) == 0 && version_of(about) == file;
+    return same && !is_being_written(opened) ? std::optional(hash.finish()) : std::nullopt;
 }
 
 }  // namespace
@@ -64,14 +89,16 @@ bool FileContents::any_keeps() const {
     return any;
 }
 
-void FileContents::name(Mapping& m, const std::string& path, uint64_t inode) {
+void FileContents::name(Mapping& m, const std::string& path, const MapsEntry* shown) {
     m.digest.reset();
     const bool plain = m.file && !m.shared && !m.anchored && m.source == 0 && m.follows == 0;
     if (!plain || (m.prot & PROT_WRITE) || !any_keeps()) return;
     struct stat about {};
     if (stat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) return;
-    if (inode != 0 && about.st_ino != inode) return;
-    const FileIdentity file = identity_of(about);
+    // In another mount namespace the path may lead elsewhere.
+    const bool same = !shown || (about.st_ino == shown->inode && about.st_dev == shown->device);
+    if (!same || !tells_of_changes(path)) return;
+    const FileVersion file = version_of(about);
     if (file.size < least_size || file.size > most_size || !has_settled(file, now_ns())) return;
     const auto digest = records_.find(file);
     if (digest) m.digest = std::make_shared<const ContentDigest>(*digest);
@@ -82,20 +109,22 @@ void FileContents::name(Mapping& m, const std::string& path, uint64_t inode) {
     const std::string& place = error ? path : lasting;
     if (digest) {
         offer(*digest, {place, file});
-    } else if (hashed_.insert(file).second) {
-        hash(place, file);
+    } else if (!hashed_.contains(file) && hash(place, file)) {
+        hashed_.insert(file);
     }
 }
 
-void FileContents::hash(const std::string& path, const FileIdentity& file) {
+bool FileContents::hash(const std::string& path, const FileVersion& file) {
     auto made = std::make_shared<std::optional<ContentDigest>>();
-    thread_.run([path, file, made](
-                    const IdleThread::Stopped& stopped) { *made = digest_of(path, file, stopped); },
-                [this, path, file, made] {
-                    if (!*made) return;
-                    records_.add(file, **made);
-                    offer(**made, {path, file});
-                });
+    return thread_.run(
+        [path, file, made](const IdleThread::Stopped& stopped) {
+            *made = digest_of(path, file, stopped);
+        },
+        [this, path, file, made] {
+            if (!*made) return;
+            records_.add(file, **made);
+            offer(**made, {path, file});
+        });
 }
 
 void FileContents::offer(const ContentDigest& digest, Source source) {
@@ -122,7 +151,8 @@ void FileContents::on_frame(RemoteNode& node, const Frame& frame) {
     const auto digest = digest_of_bytes(content.getDigest());
     const auto source = digest ? offered_.find(*digest) : offered_.end();
     if (source == offered_.end() || !content.isWanted()) return;
-    if (reading_ >= most_reading) return;  // it has asked without waiting for answers
+    // It has asked without waiting for answers.
+    if (reading_ >= most_reading || node.link.queued_bytes() > most_queued) return;
     reading_++;
     const uint64_t offset = content.getWanted().getOffset();
     const uint32_t bytes = std::min(content.getWanted().getBytes(), most_piece);

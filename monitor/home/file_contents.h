@@ -17,6 +17,7 @@
 #include "monitor/home/digest_records.h"
 #include "monitor/home/part.h"
 #include "monitor/home/remote_node.h"
+#include "monitor/tracee/remote_memory_raw.h"
 #include "transport/idle_thread.h"
 
 namespace gpr::home {
@@ -26,8 +27,8 @@ public:
     explicit FileContents(Home& home);
 
     // Gives a read-only private mapping of a file its digest, if that is known. path: of the file,
-    // or a link of /proc to it. inode: which file it must be; 0: the path is sure to lead to it.
-    void name(Mapping& mapping, const std::string& path, uint64_t inode = 0);
+    // or a link of /proc to it. shown: which file it must be; null: the path is sure to lead to it.
+    void name(Mapping& mapping, const std::string& path, const MapsEntry* shown = nullptr);
 
     void on_new_acceptor(const RemoteNode& node);
     void on_frame(RemoteNode& node, const Frame& frame);
@@ -35,10 +36,10 @@ public:
 private:
     struct Source {
         std::string path;
-        FileIdentity file;
+        FileVersion file;
     };
     [[nodiscard]] bool any_keeps() const;
-    void hash(const std::string& path, const FileIdentity& file);
+    bool hash(const std::string& path, const FileVersion& file);
     void offer(const ContentDigest& digest, Source source);
     static void offer_to(const RemoteNode& node, const ContentDigest& digest, uint64_t size);
     void send_piece(NodeId to, const ContentDigest& digest, const RawBytes& bytes);
@@ -46,8 +47,8 @@ private:
     Home& home_;
     DigestRecords records_;
     std::map<ContentDigest, Source> offered_;
-    std::set<FileIdentity> hashed_;  // or about to be
-    unsigned reading_ = 0;           // parts that acceptors wait for
+    std::set<FileVersion> hashed_;  // or about to be
+    unsigned reading_ = 0;          // parts that acceptors wait for
     IdleThread thread_;
 };
 

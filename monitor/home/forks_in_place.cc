@@ -146,6 +146,7 @@ void ForksInPlace::fork_there(pid_t parent, pid_t child, uint64_t flags, ForkedM
             m.birth = directory_node;
             m.file = m.registered = false;
             m.content.reset();
+            m.digest.reset();
             m.source = 0;
             emptied.push_back(m);
         } else if (!home_.pager.shared.contains(m.object)) {

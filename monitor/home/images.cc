@@ -272,7 +272,7 @@ Task<Result<void>> Images::read_layout(HomeProcess& process, HomeThread& thread)
                 }
                 if (!made) co_return made;
             } else {
-                home_.file_copies.contents().name(m, e.name, e.inode);
+                home_.file_copies.contents().name(m, e.name, &e);
                 // It may have been changed and made read-only again, as the linker does.
                 if (m.digest && !fragment.private_copies(m.range).empty()) m.digest.reset();
                 auto placed =

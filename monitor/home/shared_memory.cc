@@ -48,6 +48,12 @@ Fd open_by_mapping(pid_t pid, const MapsEntry& e) {
 }
 
 // Whether the kernel writes there at times when the program makes no call.
+bool is_file(const Fd& opened, const FileNames& names) {
+    struct stat about {};
+    return fstat(opened.get(), &about) == 0 && about.st_dev == names.device &&
+           about.st_ino == names.inode;
+}
+
 bool is_written_by_kernel(const MapsEntry& e, bool from_device) {
     return (from_device && !e.name.starts_with("/dev/zero")) || e.name.starts_with("/[aio]");
 }
@@ -192,7 +198,9 @@ void SharedMemory::let_private_follow(const SharedFile& file) {
         AddressSpace& space = process->fragment->space;
         std::vector<Range> showing;
         for (const auto& [begin, m] : space.all()) {
-            if (copied && m.content == copied && !m.shared) showing.push_back(m.range);
+            const bool shows = copied && m.content == copied;
+            const bool taken_away = m.trapped && m.content && is_file(*m.content, file.names);
+            if ((shows || taken_away) && !m.shared) showing.push_back(m.range);
         }
         auto maps = read_maps(pid);
         for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
@@ -202,7 +210,9 @@ void SharedMemory::let_private_follow(const SharedFile& file) {
         }
         for (Range range : showing) {
             space.for_each(range, [&](Mapping& m) {
-                if (m.file && !m.shared) m.follows = file.object;
+                if (!m.file || m.shared) return;
+                m.follows = file.object;
+                m.digest.reset();
             });
             home_.acceptors.tell(pid, Following{range});
         }

@@ -45,6 +45,7 @@ IncomingContent::Verdict finish(IncomingContent& incoming, const std::string& re
     REQUIRE(incoming.append(std::as_bytes(std::span(rest))));
     auto verdict = IncomingContent::Verdict::unfinished;
     while (verdict == IncomingContent::Verdict::unfinished) verdict = incoming.check_some();
+    if (verdict == IncomingContent::Verdict::right) CHECK(incoming.keep());
     return verdict;
 }
 
@@ -133,6 +134,50 @@ TEST_CASE("all tokens share the bound") {
     prune_contents(host.folder, size + 65536);
     CHECK(one.has(digest_of(a)));
     CHECK(!two.has(digest_of(b)));
+}
+
+TEST_CASE("what is coming is not dropped, and what has been checked gets the name") {
+    const Host host;
+    const std::string text = content(2 << 20, 'a');
+    ContentCache cache = host.cache("one");
+    auto incoming = cache.receive(digest_of(text), text.size());
+    REQUIRE(incoming);
+    REQUIRE(incoming->append(std::as_bytes(std::span(text).first(1 << 20))));
+    prune_contents(host.folder, 0);
+    const fs::path part = fs::path(host.folder) / "token-one" / (hex(digest_of(text)) + ".part");
+    CHECK(fs::exists(part));
+    // Somebody else drops it nevertheless, and begins anew.
+    fs::remove(part);
+    auto other = host.cache("one").receive(digest_of(text), text.size());
+    const std::string rest = text.substr(1 << 20);
+    REQUIRE(incoming->append(std::as_bytes(std::span(rest))));
+    auto verdict = IncomingContent::Verdict::unfinished;
+    while (verdict == IncomingContent::Verdict::unfinished) verdict = incoming->check_some();
+    CHECK(verdict == IncomingContent::Verdict::right);
+    CHECK(!incoming->keep());
+    CHECK(!cache.find(digest_of(text)));
+    CHECK(fs::exists(part));  // the other's
+}
+
+TEST_CASE("only contents are dropped") {
+    const Host host;
+    ContentCache cache = host.cache("one");
+    keep(cache, content(1 << 20, 'a'));
+    const TemporaryFolder elsewhere;
+    const std::string theirs = elsewhere.write(hex(digest_of("b")), "b");
+    fs::create_symlink(elsewhere.path(), fs::path(host.folder) / "token-link");
+    const fs::path other = fs::path(host.folder) / "other";
+    fs::create_directory(other);
+    for (const fs::path& folder : {other, fs::path(host.folder) / "token-one"}) {
+        std::ofstream(folder / "a-file") << "text";
+    }
+    std::ofstream(other / hex(digest_of("c"))) << "c";
+    prune_contents(host.folder, 0);
+    CHECK(!cache.has(digest_of(content(1 << 20, 'a'))));
+    CHECK(fs::exists(theirs));
+    CHECK(fs::exists(other / "a-file"));
+    CHECK(fs::exists(other / hex(digest_of("c"))));
+    CHECK(fs::exists(fs::path(host.folder) / "token-one" / "a-file"));
 }
 
 TEST_CASE("a token's folder is below the acceptor's, whatever the token is called") {

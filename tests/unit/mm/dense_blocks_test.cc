@@ -41,6 +41,11 @@ TEST_CASE("misses that are far apart ask for nothing") {
     for (uint64_t i = 0; i + 1 < object_pages / block; i++) CHECK(!blocks.on_miss(miss(i * block)));
 }
 
+TEST_CASE("a page that goes to and fro shows nothing") {
+    DenseBlocks blocks;
+    for (int i = 0; i < 1000; i++) CHECK(!blocks.on_miss(miss(5 + i % 3, Access::write)));
+}
+
 TEST_CASE("never more than the mapping has") {
     DenseBlocks blocks;
     std::optional<DenseBlocks::Ask> ask;

@@ -15,7 +15,7 @@ using gpr::TemporaryFolder;
 
 namespace {
 
-constexpr FileIdentity file{1, 2, 3, 4'000, 5'000};
+constexpr FileVersion file{1, 2, 3, 4'000, 5'000};
 const ContentDigest digest{1, 2, 3};
 
 }  // namespace
@@ -25,10 +25,10 @@ TEST_CASE("a digest is known in later sessions, until the file changes") {
     const std::string path = root.path() + "/a/b/digests";
     DigestRecords(path).add(file, digest);
     CHECK(DigestRecords(path).find(file) == digest);
-    for (const FileIdentity& other :
-         {FileIdentity{9, 2, 3, 4'000, 5'000}, FileIdentity{1, 9, 3, 4'000, 5'000},
-          FileIdentity{1, 2, 9, 4'000, 5'000}, FileIdentity{1, 2, 3, 4'001, 5'000},
-          FileIdentity{1, 2, 3, 4'000, 5'001}}) {
+    for (const FileVersion& other :
+         {FileVersion{9, 2, 3, 4'000, 5'000}, FileVersion{1, 9, 3, 4'000, 5'000},
+          FileVersion{1, 2, 9, 4'000, 5'000}, FileVersion{1, 2, 3, 4'001, 5'000},
+          FileVersion{1, 2, 3, 4'000, 5'001}}) {
         CHECK(!DigestRecords(path).find(other));
     }
     struct stat about {};

@@ -7,7 +7,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cerrno>
 #include <climits>
 #include <memory>
 #include <thread>
@@ -121,4 +123,22 @@ TEST_CASE("a word that is not watched any more calls nobody") {
     loop->after(30ms, [&] { loop->stop(); });
     loop->run();
     CHECK_FALSE(called);
+}
+
+TEST_CASE("a file is synchronised in the background, and an error is told") {
+    auto loop = std::move(*Loop::create());
+    const Fd file(open("/tmp", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
+    REQUIRE(file);
+    REQUIRE(write(file.get(), "text", 4) == 4);
+    std::vector<int> results;
+    auto note = [&](int result) {
+        results.push_back(result);
+        if (results.size() == 2) loop->stop();
+    };
+    loop->synchronise(file.get(), note);
+    loop->synchronise(-1, note);
+    loop->after(20s, [&] { loop->stop(); });
+    loop->run();
+    std::ranges::sort(results);
+    CHECK(results == std::vector{-EBADF, 0});
 }
