@@ -1,9 +1,18 @@
 # What every script here may use. The current directory is fresh and its own.
 
-# `under PROGRAM...` runs it as this mode does; the words of UNDER are on lines of their own.
+# `under PROGRAM...` runs it as this mode does; the words of UNDER and ATTACHER are on lines of their
+# own. An attacher is not the program's child.
 mapfile -t words < <(printf '%s' "$UNDER")
-printf '#!/bin/bash\nexec %s "$@"\n' "${words[*]@Q}" >under && chmod +x under
+mapfile -t attacher < <(printf '%s' "$ATTACHER")
+{
+    echo '#!/bin/bash'
+    ((${#attacher[@]} == 0)) || printf '(setsid %s $$ %s &)\n' "${attacher[*]:0:2}" \
+        "${attacher[*]:2} </dev/null >>'$TMPDIR/attacher.log' 2>&1"
+    printf 'exec %s "$@"\n' "${words[*]@Q}"
+} >under && chmod +x under
 PATH="$PWD:$PATH"
+# Attachers end a moment after their programs.
+settle() { while pgrep -f "servers/attacher.py" >/dev/null; do sleep 0.1; done; }
 
 # The speed of something, in any unit: more is better.
 speed() { echo "$1 $2" >>"$RATES"; }

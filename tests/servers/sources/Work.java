@@ -20,6 +20,19 @@ public class Work {
         List<Future<String>> results = new ArrayList<>();
         for (int t = 0; t < 8; t++) { final int seed = t; results.add(pool.submit(() -> chain(seed))); }
         for (Future<String> result : results) System.out.println(result.get());
+        // For LOAD_S seconds it gets what it got at first.
+        long end = System.nanoTime() + Integer.parseInt(System.getenv("LOAD_S")) * 1000000000L;
+        List<Future<Boolean>> again = new ArrayList<>();
+        for (int t = 0; t < 4; t++) {
+            final int seed = t;
+            final String first = results.get(t).get();
+            again.add(pool.submit(() -> {
+                boolean same = true;
+                while (System.nanoTime() < end) same &= chain(seed).equals(first);
+                return same;
+            }));
+        }
+        for (Future<Boolean> one : again) System.out.println(one.get());
         pool.shutdown();
         try { int[] a = null; a[0] = 1; } catch (NullPointerException e) { System.out.println("null caught"); }
         try { deep(0); } catch (StackOverflowError e) { System.out.println("overflow caught"); }

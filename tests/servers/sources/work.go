@@ -10,7 +10,9 @@ import (
 	"os/exec"
 	"os/signal"
 	"runtime"
+	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -123,8 +125,35 @@ func fault() {
 	*nothing = 1
 }
 
+// For LOAD_S seconds it gets what it got at first.
+func again() {
+	seconds, _ := strconv.Atoi(os.Getenv("LOAD_S"))
+	chain := func() (sum [32]byte) {
+		for i := 0; i < 2000; i++ {
+			sum = sha256.Sum256(append([]byte{}, sum[:]...))
+		}
+		return
+	}
+	first := chain()
+	var group sync.WaitGroup
+	var wrong atomic.Int64
+	for end, w := time.Now().Add(time.Duration(seconds)*time.Second), 0; w < 4; w++ {
+		group.Add(1)
+		go func() {
+			defer group.Done()
+			for time.Now().Before(end) {
+				if chain() != first {
+					wrong.Add(1)
+				}
+			}
+		}()
+	}
+	group.Wait()
+	fmt.Println("wrong", wrong.Load())
+}
+
 func main() {
-	for _, part := range []func(){compute, ring, signals, serve, children, fault} {
+	for _, part := range []func(){compute, ring, signals, again, serve, children, fault} {
 		part()
 		runtime.GC()
 	}
