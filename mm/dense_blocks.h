@@ -5,6 +5,8 @@
 // A block costs about as much of the link's time as the misses that it takes to find it, so at most
 // twice of what was needed is spent. A block that is missed again, because other nodes use it,
 // takes twice as many misses each time.
+//
+// docs/decisions/0084-blocks-that-are-touched-all-over.md
 #pragma once
 
 #include <bitset>
