@@ -21,9 +21,9 @@ namespace gpr {
 class DenseBlocks {
 public:
     static constexpr uint64_t block_pages = 256;  // 1 MiB
-    static constexpr uint32_t first_misses = 8;
+    static constexpr uint32_t first_misses = 16;
     // For who has found many blocks of an object: the next will most likely be another.
-    static constexpr uint32_t least_misses = 4;
+    static constexpr uint32_t least_misses = 8;
     static constexpr uint32_t many_blocks = 4;
 
     struct Miss {

@@ -91,7 +91,7 @@ TEST_CASE("a block that is lost again and again takes ever more misses") {
     std::optional<DenseBlocks::Ask> ask;
     std::vector<uint32_t> needed;
     for (int i = 0; i < 4; i++) needed.push_back(misses_until(blocks, 0, ask));
-    CHECK(needed == std::vector<uint32_t>{8, 16, 32, 64});
+    CHECK(needed == std::vector<uint32_t>{16, 32, 64, 128});
 }
 
 }  // namespace gpr
