@@ -12,7 +12,7 @@ from pathlib import Path
 BEGINS_S = 0.4  # the program has been executed, and is at its work
 PATIENCE_S = 30.0
 STAYS_S, RESTS_S = (0.2, 1.5), (0.1, 0.5)
-# Of a process that is native. Others of these lines were the same before.
+# Of a process that is native.
 NATIVE = ("TracerPid:\t0", "Seccomp:\t0")
 
 
@@ -30,21 +30,10 @@ def status(pid: int) -> str:
         return ""
 
 
-def shape(pid: int) -> tuple:
-    """What may not change while the process is natively the same: its mappings of files."""
-    try:
-        maps = Path(f"/proc/{pid}/maps").read_text().splitlines()
-    except OSError:
-        return ()
-    return tuple(line.split()[1] + line.split()[5] for line in maps
-                 if len(line.split()) > 5 and ".so" in line)
-
-
 def cycle(pid: int, words: list[str], folder: Path, record: dict) -> None:
     log, stats = folder / f"attach-{pid}.log", folder / f"attach-{pid}.json"
     log.unlink(missing_ok=True)
     stats.unlink(missing_ok=True)
-    before = shape(pid)
     gpr = subprocess.Popen([*words, f"--stats={stats}", "--log", str(log), "--log-level", "info",
                             str(pid)], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, text=True)
@@ -66,8 +55,6 @@ def cycle(pid: int, words: list[str], folder: Path, record: dict) -> None:
         return  # it ended meanwhile, and its status is the script's matter
     if gpr.returncode != 0 or said or not all(line in seen for line in NATIVE):
         record["problems"].append(f"{said} {done.stderr} {gpr.returncode} {seen[:400]}")
-    elif shape(pid) != before:
-        record["changed"] += 1
     record["detached"] += 1
     try:
         its = json.loads(stats.read_text())
@@ -79,7 +66,7 @@ def cycle(pid: int, words: list[str], folder: Path, record: dict) -> None:
 
 def main() -> int:
     pid, path, words = int(sys.argv[1]), Path(sys.argv[2]), sys.argv[3:]
-    record = {"attached": 0, "detached": 0, "changed": 0, "arrivals": 0, "away_s": 0.0,
+    record = {"attached": 0, "detached": 0, "arrivals": 0, "away_s": 0.0,
               "problems": []}
     random.seed(1)
     time.sleep(BEGINS_S)
