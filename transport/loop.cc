@@ -211,8 +211,11 @@ void Loop::run_ready() {
     }
 }
 
+// Those that are due now. What they add comes after the descriptors: work that is done in pieces,
+// with a timer of zero between them, leaves room for others.
 void Loop::run_timers() {
-    while (!timers_.empty() && timers_.begin()->first.first <= Clock::now() && !stopped_) {
+    const auto now = Clock::now();
+    while (!timers_.empty() && timers_.begin()->first.first <= now && !stopped_) {
         auto work = std::move(timers_.begin()->second);
         timers_due_.erase(timers_.begin()->first.second);
         timers_.erase(timers_.begin());

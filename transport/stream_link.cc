@@ -180,7 +180,7 @@ void StreamLink::read_on() {
         if (transfer->bytes < space.size() && !stream_->has_unread()) return receive();
     }
     // There is more to read, but other handlers of the loop come first.
-    loop_.post([this, alive] {
+    loop_.after(std::chrono::nanoseconds(0), [this, alive] {
         if (!alive.expired() && state_ != State::ended) read_on();
     });
 }
@@ -210,7 +210,7 @@ bool StreamLink::deliver(ReceivedFrame&& frame, const std::weak_ptr<void>& alive
         case wire::Frame::PONG: return true;
         case wire::Frame::BYE: {
             std::string why = printable(message.getBye().getReason().cStr());
-            end({0, fmt::format("it ended the session: {}", why.empty() ? "no reason" : why)});
+            end({0, fmt::format("{}{}", peer_said_bye, why.empty() ? "no reason" : why)});
             return false;
         }
         default: end({0, "it broke the protocol: unexpected message"}); return false;

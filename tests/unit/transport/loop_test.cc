@@ -11,6 +11,7 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -57,6 +58,26 @@ TEST_CASE("a timer may cancel another that is due at once, and set itself again"
     loop->run();
     CHECK(rounds == 3);
     CHECK_FALSE(cancelled_ran);
+}
+
+TEST_CASE("work in pieces, with a timer of zero between them, lets a descriptor be heard") {
+    auto loop = std::move(*Loop::create());
+    int ends[2];
+    REQUIRE(pipe2(ends, O_CLOEXEC | O_NONBLOCK) == 0);
+    Fd out(ends[0]), in(ends[1]);
+    bool heard = false;
+    auto watch = loop->watch(out.get(), POLLIN, [&](uint32_t) { heard = true; });
+    int pieces = 0;
+    constexpr int most = 100000;
+    std::function<void()> piece = [&] {
+        if (pieces == 0) CHECK(write(in.get(), "x", 1) == 1);
+        if (heard || ++pieces == most) return loop->stop();
+        loop->after(0ns, piece);
+    };
+    loop->after(0ns, piece);
+    loop->run();
+    CHECK(heard);
+    CHECK(pieces < most);
 }
 
 TEST_CASE("what waits for a timer may watch a descriptor when the loop ends") {
