@@ -36,6 +36,7 @@
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
 #include "syscall/park.h"
+#include "transport/texts.h"
 
 namespace gpr {
 
@@ -263,7 +264,10 @@ void WorkerSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
     }(worker_, std::move(*message)));
 }
 
-void WorkerSession::on_link_closed(const Error&) {
+void WorkerSession::on_link_closed(const Error& reason) {
+    const bool by_home = reason.what.find(peer_said_bye) != std::string::npos;
+    const auto level = by_home ? spdlog::level::info : spdlog::level::warn;
+    spdlog::log(level, "the session ends: {}", reason.message());
     worker_.observations.note_link_closed();
     worker_.loop.stop();
 }
