@@ -68,9 +68,13 @@ Task<void> CoreDumps::die_of(HomeThread& thread, siginfo_t info) {
         if (dying && dying->stub) co_await home_.signals.die_of(*dying, info.si_signo);
         co_return;
     }
-    co_await home_.pager.forks.begin_fork(process.fragment);
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    co_await home_.pager.forks.begin_fork(fragment, paging::Forks::FilePages::left);
     auto shown = co_await home_.homecoming.show_files_again(process);
-    if (!shown) spdlog::info("in the core file copies of files: {}", shown.error().message());
+    if (!shown) {
+        spdlog::info("in the core file copies of files: {}", shown.error().message());
+        co_await home_.pager.forks.fill_file_pages(fragment);
+    }
     co_await home_.shared_memory.save_shared(process);
     co_await home_.ends.end_remotely(process, false);
     co_await let_kernel_dump(process, info);

@@ -209,7 +209,7 @@ Task<Result<Homecoming::GrownStack>> Homecoming::bring_memory(HomeProcess& proce
     const pid_t pid = process.pid;
     // Its last moment may have come: then it is at its end that its memory is saved.
     auto is_gone = [&] { return home_.find_process(pid) != &process || process.finished; };
-    co_await home_.pager.forks.begin_fork(process.fragment);
+    co_await home_.pager.forks.begin_fork(process.fragment, paging::Forks::FilePages::left);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
     GrownStack grown = co_await take_stack_room(process);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
@@ -381,8 +381,7 @@ Task<Result<void>> Homecoming::show_files_again(HomeProcess& process) {
     const RoomForDescriptors room(process.pid);
     std::vector<Mapping> copies;
     for (const auto& [begin, m] : fragment->space.all()) {
-        const bool copy = m.file && m.backing == Backing::anonymous && !m.shared;
-        if (!copy) continue;
+        if (!paging::Forks::is_copy_of_file(m)) continue;
         copies.push_back(m);
         if (!m.content) copies.back().content = file_of(process, tid, m);
         if (!copies.back().content) copies.pop_back();
@@ -391,7 +390,8 @@ Task<Result<void>> Homecoming::show_files_again(HomeProcess& process) {
         const Range whole = m.range;
         for (Address at = whole.begin; at < whole.end; at = m.range.end) {
             m.content_offset += at - m.range.begin;
-            m.range = {at, std::min(at + most_at_once, whole.end)};
+            const Address content = fragment->first_present({at, whole.end});
+            m.range = {at, std::min(std::max(content, at + most_at_once), whole.end)};
             auto shown = co_await show_file_again(process, *stub, m);
             if (!shown) co_return shown;
         }
@@ -403,8 +403,10 @@ Task<Result<void>> Homecoming::show_files_again(HomeProcess& process) {
 Task<Result<void>> Homecoming::show_file_again(HomeProcess& process, StubThread& stub,
                                                const Mapping& m) {
     std::shared_ptr<Fragment> fragment = process.fragment;
-    const uint64_t pages = m.range.size() / page_size;
-    auto copy = fragment->peek(m.range.begin, pages);
+    std::vector<std::pair<Address, Fragment::Taken>> copy;
+    for (Range present : fragment->private_copies(m.range)) {
+        copy.emplace_back(present.begin, fragment->peek(present.begin, present.size() / page_size));
+    }
     const HomeThread* thread = thread_in_stub(process);
     const int number = free_descriptor(thread ? thread->tid : process.pid);
     bool given = co_await stub.take_fd(m.content->get(), number);
@@ -416,13 +418,15 @@ Task<Result<void>> Homecoming::show_file_again(HomeProcess& process, StubThread&
     auto checked = from_kernel(mapped, "cannot show the program's file again");
     if (!checked) co_return tl::make_unexpected(checked.error());
     RawBytes now(page_size);
-    for (uint64_t i = 0; i < pages; i++) {
-        if (copy.results[i] != 1) continue;
-        const Address at = m.range.begin + i * page_size;
-        const std::byte* was = copy.bytes.data() + i * page_size;
-        const bool same = fragment->memory().read_exact(at, now.data(), page_size) &&
-                          std::equal(now.begin(), now.end(), was);
-        if (!same) fragment->memory().write(at, was, page_size);
+    for (const auto& [begin, pages] : copy) {
+        for (uint64_t i = 0; i < pages.results.size(); i++) {
+            if (pages.results[i] != 1) continue;
+            const Address at = begin + i * page_size;
+            const std::byte* was = pages.bytes.data() + i * page_size;
+            const bool same = fragment->memory().read_exact(at, now.data(), page_size) &&
+                              std::equal(now.begin(), now.end(), was);
+            if (!same) fragment->memory().write(at, was, page_size);
+        }
     }
     co_return Result<void>{};
 }

@@ -58,26 +58,33 @@ void fill_gap(Fragment& fragment, const Mapping& m, Range gap) {
     }
 }
 
-// Installs the pages of private file mappings that nobody has touched.
-void show_files(Fragment& fragment) {
+// Installs the pages in `part` of the mapping that nobody has touched. False if all were touched.
+bool fill_untouched(Fragment& fragment, const Mapping& m, Range part) {
     constexpr size_t most_at_once = 64;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        if (m.trapped || !m.content || m.backing != Backing::anonymous || !m.registered) continue;
-        for (Address at = m.range.begin; at < m.range.end;) {
-            auto touched = fragment.touched({at, m.range.end}, most_at_once);
-            for (Range present : touched.ranges) {
-                fill_gap(fragment, m, {at, present.begin});
-                at = present.end;
-            }
-            fill_gap(fragment, m, {at, touched.end});
-            at = touched.end;
+    bool any = false;
+    auto fill = [&](Range gap) {
+        any = any || !gap.empty();
+        fill_gap(fragment, m, gap);
+    };
+    for (Address at = part.begin; at < part.end;) {
+        auto touched = fragment.touched({at, part.end}, most_at_once);
+        for (Range present : touched.ranges) {
+            fill({at, present.begin});
+            at = present.end;
         }
+        fill({at, touched.end});
+        at = touched.end;
     }
+    return any;
 }
 
 }  // namespace
 
-Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
+bool Forks::is_copy_of_file(const Mapping& m) {
+    return m.file && !m.shared && m.backing == Backing::anonymous;
+}
+
+Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment, FilePages untouched) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     core_.agent.let_pages_wait(false, core_.now());
@@ -94,10 +101,35 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment) {
     co_await pager_.removals.removed();
     co_await collect(*fragment);
     co_await arrived(*fragment);
+    if (untouched == FilePages::filled) co_await fill_file_pages(fragment);
+}
+
+// The loop turns between pieces: a peer that hears nothing for seconds takes us for dead.
+Task<void> Forks::fill_file_pages(std::shared_ptr<Fragment> fragment) {
+    constexpr uint64_t piece = 1024 * page_size;
     auto guard = co_await pager_.trapped.lock();
     if (!forking_.contains(fragment.get())) co_return;  // the forking thread has died
-    pager_.trapped.show_all(*fragment);
-    show_files(*fragment);
+    for (Address at{}; Mapping* m = fragment->space.find_from(at);) {
+        const Address begin = std::max(at, m->range.begin);
+        at = std::min(m->range.end, begin + piece);
+        if (!fill_part(*fragment, *m, {begin, at})) continue;
+        co_await core_.loop.sleep(std::chrono::nanoseconds(0));
+        if (!forking_.contains(fragment.get())) co_return;
+    }
+    // What was mapped meanwhile, at addresses that had been passed.
+    for (const auto& [begin, m] : fragment->space.all()) {
+        if (!m.trapped) fill_part(*fragment, m, m.range);
+    }
+}
+
+// False if there was nothing to fill.
+bool Forks::fill_part(Fragment& fragment, const Mapping& m, Range part) {
+    if (m.trapped) {
+        pager_.trapped.show(fragment, m, part);
+        return true;
+    }
+    const bool from_file = m.content && m.backing == Backing::anonymous && m.registered;
+    return from_file && fill_untouched(fragment, m, part);
 }
 
 Task<void> Forks::collect(Fragment& fragment) {

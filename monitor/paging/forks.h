@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/address.h"
 #include "base/task.h"
 #include "mm/page_protocol.h"
 #include "monitor/paging/part.h"
@@ -21,8 +22,17 @@ public:
 
     // Node 0, around the kernel's copy of the process's memory. Between the two, everything that
     // other nodes wrote and all trapped code is in memory here.
-    Task<void> begin_fork(std::shared_ptr<Fragment> fragment);
+    // Pages of private file mappings that nobody has touched are filled from their file, unless
+    // the caller maps those files again in place of their copies: reading them all takes seconds
+    // where a program maps gigabytes.
+    enum class FilePages { filled, left };
+    Task<void> begin_fork(std::shared_ptr<Fragment> fragment,
+                          FilePages untouched = FilePages::filled);
     Task<void> end_fork(std::shared_ptr<Fragment> fragment);
+    // Fills what begin_fork() has left.
+    Task<void> fill_file_pages(std::shared_ptr<Fragment> fragment);
+    // Whether begin_fork() may leave untouched pages of it.
+    static bool is_copy_of_file(const Mapping& mapping);
 
     // On every node, around a fork that leaves memory where it is: no page of the process moves.
     // begin_copy() ends when this node sees none in motion; check is_quiet() again once the other
@@ -42,6 +52,7 @@ private:
     // Fetches every page of the process that other nodes have touched.
     Task<void> collect(Fragment& fragment);
     Task<void> arrived(Fragment& fragment);
+    bool fill_part(Fragment& fragment, const Mapping& m, Range part);
 
     struct Forking {
         int count = 0;               // forks in progress

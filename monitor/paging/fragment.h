@@ -90,7 +90,8 @@ public:
     Address first_present(Range range);
     // Guard pages (MADV_GUARD_INSTALL); nullopt if this kernel cannot tell them apart, or has none.
     std::optional<std::vector<Range>> guards(Range range);
-    // The pages of a private file mapping that no longer show the file.
+    // The pages of a private file mapping that no longer show the file; of a copy of one in
+    // anonymous memory, those that are present, zero or not.
     std::vector<Range> private_copies(Range range);
 
     // --- the parts ------------------------------------------------------------------------------

@@ -135,26 +135,23 @@ Task<void> TrappedText::hide_shown() {
     }
 }
 
-void TrappedText::show_all(Fragment& fragment) {
+void TrappedText::show(Fragment& fragment, const Mapping& m, Range part) {
+    if (!m.content) return show_code_of_others(fragment, m, part);
     std::vector<std::byte> bytes;
     constexpr uint64_t step = 64 * page_size;
-    for (const auto& [begin, m] : fragment.space.all()) {
-        if (m.trapped && !m.content) show_code_of_others(fragment, m);
-        if (!m.trapped || !m.content) continue;
-        for (uint64_t done = 0; done < m.range.size(); done += step) {
-            bytes.assign(std::min(step, m.range.size() - done), std::byte{0});
-            auto offset = static_cast<off_t>(m.content_offset + done);
-            if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
-                spdlog::warn("cannot read the program's file at {:#x}", offset);
-            }
-            fragment.install(m.range.begin + done, bytes, true);
+    for (Address at = part.begin; at < part.end; at = at + step) {
+        bytes.assign(std::min(step, part.end - at), std::byte{0});
+        auto offset = static_cast<off_t>(m.content_offset + (at - m.range.begin));
+        if (pread(m.content->get(), bytes.data(), bytes.size(), offset) < 0) {
+            spdlog::warn("cannot read the program's file at {:#x}", offset);
         }
+        fragment.install(at, bytes, true);
     }
 }
 
 // Code of a file that another node has, as far as it was fetched.
-void TrappedText::show_code_of_others(Fragment& fragment, const Mapping& m) {
-    for (Address at = m.range.begin; at < m.range.end; at = at + page_size) {
+void TrappedText::show_code_of_others(Fragment& fragment, const Mapping& m, Range part) {
+    for (Address at = part.begin; at < part.end; at = at + page_size) {
         auto known = code_read_.find(m.key(at));
         if (known != code_read_.end()) fragment.install(at, {known->second.get(), page_size}, true);
     }

@@ -35,14 +35,15 @@ public:
     void install(const Piece& piece, const Install& action);
     TakeResult take(Mapping& mapping, Address at, bool keep);
     void forget(ObjectId object);
-    // Installs all trapped code while the kernel copies the process's memory.
-    void show_all(Fragment& fragment);
+    // Installs trapped code, as far as it is known here, while the kernel copies the process's
+    // memory.
+    void show(Fragment& fragment, const Mapping& mapping, Range part);
     // Held while code that was shown is removed again.
     auto lock() { return code_lock_.lock(); }
 
 private:
     Task<void> hide_shown();
-    void show_code_of_others(Fragment& fragment, const Mapping& m);
+    void show_code_of_others(Fragment& fragment, const Mapping& m, Range part);
 
     Core& core_;
     Pager& pager_;
