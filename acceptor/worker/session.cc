@@ -266,7 +266,7 @@ void WorkerSession::on_pages(const std::shared_ptr<ReceivedFrame>& frame) {
 
 void WorkerSession::on_link_closed(const Error& reason) {
     const bool by_home = reason.what.find(peer_said_bye) != std::string::npos;
-    const auto level = by_home ? spdlog::level::info : spdlog::level::warn;
+    const auto level = by_home ? spdlog::level::debug : spdlog::level::warn;
     spdlog::log(level, "the session ends: {}", reason.message());
     worker_.observations.note_link_closed();
     worker_.loop.stop();
