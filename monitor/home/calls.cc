@@ -275,7 +275,8 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     // If no reply is wanted, the acceptor has made the call itself.
     const NodeId knows = call.wants_reply ? directory_node : thread.node;
     if (call.action) home_.signal_actions.announce_action(process, *call.action, knows);
-    co_await make_forwarded(process, thread, call);
+    const bool made = asked && home_.lookups.make(*asked, process.pid, call);
+    if (!made) co_await make_forwarded(process, thread, call);
     if (call.action && call.made.result == 0) SignalActions::after_action(process, *call.action);
     if (call.made.result == 0) {
         home_.local_calls.tell_mirrored(process, call.number, call.given.data(), thread.node);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <linux/kcmp.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -49,6 +50,27 @@ std::string identity_of(pid_t pid, pid_t tid) {
         if (decides) found += line + '\n';
     }
     return found;
+}
+
+// Of a security module, if there is one.
+std::string label_of(pid_t pid) {
+    std::ifstream in("/proc/" + std::to_string(pid) + "/attr/current");
+    std::string label;
+    std::getline(in, label);
+    return label;
+}
+
+// Of a process whose threads agree.
+bool may_what_we_may(pid_t pid) {
+    const pid_t self = getpid();
+    const std::string its = identity_of(pid, pid);
+    return !its.empty() && its == identity_of(self, self) && label_of(pid) == label_of(self);
+}
+
+// Which argument points to the room for the answer.
+size_t place_of_status(uint32_t number) {
+    if (number == SYS_statx) return 4;
+    return number == SYS_newfstatat ? 2 : 1;
 }
 
 bool share_fs(pid_t one, pid_t other) { return syscall(SYS_kcmp, one, other, KCMP_FS, 0, 0) == 0; }
@@ -141,7 +163,7 @@ void Lookups::clear() {
 void Lookups::forget(pid_t pid) {
     auto it = contexts_.find(pid);
     if (it == contexts_.end()) return;
-    const uint32_t id = it->second;
+    const uint32_t id = it->second.id;
     contexts_.erase(it);
     tell(names_.drop(id));
 }
@@ -188,13 +210,14 @@ bool Lookups::sees_what_we_see(const HomeProcess& process) const {
     return true;
 }
 
-uint32_t Lookups::context_of(HomeProcess& process) {
-    if (changes_context(process.pid)) return 0;
+Lookups::Context Lookups::context_of(HomeProcess& process) {
+    if (changes_context(process.pid)) return {};
     auto it = contexts_.find(process.pid);
     if (it != contexts_.end()) return it->second;
-    const uint32_t id = sees_what_we_see(process) ? names_.make_id() : 0;
-    contexts_[process.pid] = id;
-    return id;
+    Context context;
+    if (sees_what_we_see(process)) context = {names_.make_id(), may_what_we_may(process.pid)};
+    contexts_[process.pid] = context;
+    return context;
 }
 
 std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& thread,
@@ -206,7 +229,9 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     if (names_.is_full()) clear();
     auto asked = std::make_unique<Asked>();
     asked->call = *lookup;
-    asked->context = context_of(process);
+    const Context context = context_of(process);
+    asked->context = context.id;
+    asked->as_us = context.as_us;
     if (asked->context == 0) return nullptr;
     const bool from_root = lookup->path.starts_with('/');
     if (!from_root) {
@@ -224,6 +249,49 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     if (asked->way.error < 0) return nullptr;
     if (asked->way.error == 0) asked->name_id = names_.id_of(asked->way.watch, asked->name);
     return asked;
+}
+
+bool Lookups::make(const Asked& asked, pid_t pid, ForwardedCall& call) {
+    const Kind kind = asked.call.kind;
+    if (!asked.as_us || kind == Kind::link || kind == Kind::directory) return false;
+    if (kind == Kind::open && spare_descriptors(pid) == 0) return false;
+    if (asked.way.error != 0) {
+        call.made.result = -asked.way.error;
+        return true;
+    }
+    const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
+    if (!directory) return false;
+    open_how how{};
+    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_CACHED;
+    const Fd file(static_cast<int>(
+        syscall(SYS_openat2, directory.get(), asked.name.c_str(), &how, sizeof how)));
+    if (!file && errno == ENOENT) {
+        call.made.result = -ENOENT;
+        return true;
+    }
+    // Of a file system that the program serves we would wait for ourselves.
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+    if (!seen || kind == Kind::open || (S_ISLNK(seen->mode) && asked.call.follows)) return false;
+    if (kind == Kind::exists) {
+        call.made.result = 0;
+        return asked.call.flags == F_OK;
+    }
+    auto put = [&](const auto& status, int64_t result) {
+        const uint64_t at = call.made.args[place_of_status(call.number)];
+        const HostileMemory room = call.bytes(at, sizeof status);
+        if (result != 0 || room.size() != sizeof status) return false;
+        room.put(0, status);
+        call.made.result = 0;
+        return true;
+    };
+    if (kind == Kind::extended_status) {
+        struct statx its {};
+        const int flags = static_cast<int>(asked.call.flags) | AT_EMPTY_PATH;
+        return put(its, statx(file.get(), "", flags, asked.call.mask, &its));
+    }
+    struct stat its {};
+    return put(its, syscall(SYS_newfstatat, file.get(), "", &its, AT_EMPTY_PATH));
 }
 
 // The directory is watched, so what is not there now was not there during the call, either.

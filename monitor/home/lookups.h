@@ -54,16 +54,26 @@ public:
         PathWalks::Way way;
         uint32_t context = 0;
         uint32_t name_id = 0;
+        bool as_us = false;  // the caller may do what we may
     };
     // Null: its answer is not to be remembered.
     std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
+    // Makes the call in place of its shadow, which would have to be woken. False: it is not made,
+    // because that might wait for a disk, or could give another answer.
+    bool make(const Asked& asked, pid_t pid, ForwardedCall& call);
     // The call has been made. Null likewise.
     std::unique_ptr<OfferedLookup> offer(std::unique_ptr<Asked> asked, HomeProcess& process,
                                          HomeThread& thread, const ForwardedCall& call,
                                          std::span<const std::byte> out);
 
 private:
-    uint32_t context_of(HomeProcess& process);
+    struct Context {
+        // It holds as long as all threads of the process see the same under a path as home. 0: they
+        // do not.
+        uint32_t id = 0;
+        bool as_us = false;
+    };
+    Context context_of(HomeProcess& process);
     [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
     [[nodiscard]] bool changes_context(pid_t pid) const;
     bool find_nothing(const Asked& asked, int64_t result) const;
@@ -77,9 +87,7 @@ private:
     Home& home_;
     WatchedNames names_;
     PathWalks walks_{names_};
-    // An id that holds as long as all threads of the process see the same under a path as home. 0:
-    // they do not.
-    std::map<pid_t, uint32_t> contexts_;
+    std::map<pid_t, Context> contexts_;
     Fd mounts_;  // /proc/self/mountinfo, and again for the loop
     Fd mounts_in_loop_;
     bool is_off_ = false;
