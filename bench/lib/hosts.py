@@ -20,13 +20,14 @@ class Hosts:
     """A lane (see tests/lib/lane.py: private, leaves nothing) with processors and shaping."""
 
     def __init__(self, gpr: Path, shape: str):
-        self.lane = Lane(gpr)
+        self.lane = Lane(gpr, keeps_contents=True)
         self.shape = shape
         self.processors: dict[str, set[int]] = {}
         self.all_processors = os.sched_getaffinity(0)
 
     def __enter__(self) -> "Hosts":
         self.lane.enter()
+        os.environ["XDG_CACHE_HOME"] = str(self.lane.cache)  # of whatever is measured
         if not self.lane.two_hosts:
             raise LaneError("network namespaces need root")
         if self.shape:

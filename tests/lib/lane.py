@@ -67,6 +67,7 @@ class Lane:
         self.root = Path(tempfile.mkdtemp(prefix="gpr-tests-", dir=workspace_parent))
         self.case_dir = self.root / "case"
         self.token_file = self.root / "token"
+        self.cache = self.root / "cache"  # of gpr itself, with keeps_contents
         self.acceptor_log = self.root / "acceptor.log"
         self._acceptor: subprocess.Popen | None = None
         self._second: subprocess.Popen | None = None
@@ -250,7 +251,7 @@ class Lane:
 
     def environment(self) -> dict[str, str]:
         # What gpr itself keeps does not belong to the home folder that programs look at.
-        own = {"XDG_CACHE_HOME": str(self.root / "cache")} if self.keeps_contents else {}
+        own = {"XDG_CACHE_HOME": str(self.cache)} if self.keeps_contents else {}
         return own | {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "LC_ALL": "C.UTF-8",
                 "TZ": "UTC", "HOME": str(self.case_dir), "TMPDIR": str(self.case_dir / "tmp"),
                 "TERM": "dumb", "SOURCE_DATE_EPOCH": "1700000000"}
