@@ -22,6 +22,11 @@ constexpr uint32_t piece_bytes = 512u << 10;  // the link cuts it into pieces
 // The link is for the program: what is fetched for later sessions takes a quarter of the time.
 constexpr int pause_share = 3;
 constexpr auto least_pause = 1ms;
+// Of larger files it must have had so large a part: libraries of many GB are mapped by programs
+// that use none of them here.
+constexpr uint64_t always_fetched_bytes = 4u << 20;
+constexpr uint64_t least_used_part = 16;
+constexpr std::chrono::milliseconds longest_between_looks = 2s;
 
 bool may_show(const Mapping& m) {
     const bool plain = !m.shared && !m.trapped && !m.follows && !m.anchored;
@@ -135,17 +140,58 @@ void Contents::on_frame(const Frame& frame) {
     const auto digest = digest_of_bytes(message.getDigest());
     if (!digest || cache_->has(*digest)) return;
     offers_.emplace(offer, *digest);
-    if (!incoming_) fetch_next();
+    if (!incoming_ && (offer <= always_fetched_bytes || !looks_later_)) fetch_next();
 }
 
 void Contents::fetch_next() {
     incoming_.reset();
     while (!incoming_ && !offers_.empty()) {
-        const auto [size, digest] = *offers_.begin();
-        offers_.erase(offers_.begin());
+        const auto next = next_offer();
+        if (next == offers_.end()) return look_later();
+        const auto [size, digest] = *next;
+        offers_.erase(next);
         incoming_ = cache_->receive(digest, size);
     }
     if (incoming_) incoming_->missing() > 0 ? ask() : check();
+}
+
+Contents::Offers::iterator Contents::next_offer() const {
+    if (offers_.begin()->first <= always_fetched_bytes) return offers_.begin();
+    const std::map<ContentDigest, uint64_t> came = bytes_that_came();
+    return std::ranges::find_if(offers_, [&](const auto& offer) {
+        const auto [size, digest] = offer;
+        const auto used = came.find(digest);
+        return used != came.end() && used->second >= size / least_used_part;
+    });
+}
+
+// In pages, of each content. In processes that share them, those of one.
+std::map<ContentDigest, uint64_t> Contents::bytes_that_came() const {
+    constexpr size_t most_at_once = 64;
+    std::map<ContentDigest, uint64_t> most;
+    for (const auto& [pid, process] : worker_.processes) {
+        std::map<ContentDigest, uint64_t> its;
+        if (!process->fragment) continue;
+        for (const auto& [begin, m] : process->fragment->space.all()) {
+            if (!may_show(m) || m.backing != Backing::anonymous) continue;
+            for (Address at = m.range.begin; at < m.range.end;) {
+                const auto touched = process->fragment->touched({at, m.range.end}, most_at_once);
+                for (const Range present : touched.ranges) its[*m.digest] += present.size();
+                at = touched.end;
+            }
+        }
+        for (const auto& [digest, bytes] : its) most[digest] = std::max(most[digest], bytes);
+    }
+    return most;
+}
+
+void Contents::look_later() {
+    if (std::exchange(looks_later_, true)) return;
+    worker_.loop.after(between_looks_, [this] {
+        looks_later_ = false;
+        between_looks_ = std::min(2 * between_looks_, longest_between_looks);
+        if (!incoming_) fetch_next();
+    });
 }
 
 void Contents::ask() {

@@ -2,7 +2,8 @@
 // and none of their pages travels. docs/decisions/0083-contents-are-kept.md
 //
 // Home names the content of a mapping by a digest, and offers the contents that it can name.
-// Those that are not here yet are fetched slowly, for later sessions.
+// Those that are not here yet are fetched slowly, for later sessions; large ones only once a good
+// part of them has been used.
 #pragma once
 
 #include <signal.h>
@@ -48,7 +49,12 @@ public:
 private:
     Task<int64_t> open_there(Fragment& fragment, const ContentDigest& digest);
     void on_piece(const Frame& frame);
+    // The smallest come first: they come soon, and more of each is used.
+    using Offers = std::set<std::pair<uint64_t, ContentDigest>>;
     void fetch_next();
+    [[nodiscard]] Offers::iterator next_offer() const;
+    [[nodiscard]] std::map<ContentDigest, uint64_t> bytes_that_came() const;
+    void look_later();
     void ask();
     void check();
     void keep(int synchronised);
@@ -59,8 +65,9 @@ private:
     std::map<uint64_t, Fd> given_;       // what executors are about to ask for
     uint64_t last_given_ = 0;
     std::list<std::pair<pid_t, Range>> giving_up_;
-    // The smallest come first: they come soon, and more of each is used.
-    std::set<std::pair<uint64_t, ContentDigest>> offers_;
+    Offers offers_;
+    bool looks_later_ = false;  // whether one of them is to be fetched
+    std::chrono::milliseconds between_looks_{100};
     std::unique_ptr<IncomingContent> incoming_;
     std::chrono::steady_clock::time_point asked_;
     uint32_t asked_bytes_ = 0;  // 0: nothing has been asked for
