@@ -253,8 +253,13 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
 
 bool Lookups::make(const Asked& asked, pid_t pid, ForwardedCall& call) {
     const Kind kind = asked.call.kind;
-    if (!asked.as_us || kind == Kind::link || kind == Kind::directory) return false;
+    const bool of_status = kind == Kind::status || kind == Kind::extended_status;
+    if (!asked.as_us || !(of_status || kind == Kind::open)) return false;
     if (kind == Kind::open && spare_descriptors(pid) == 0) return false;
+    look_for_changes();
+    auto holds = [this](uint32_t id) { return names_.holds(id); };
+    const bool still = holds(asked.context) && std::ranges::all_of(asked.way.ids, holds);
+    if (!still || changes_context(pid)) return false;
     if (asked.way.error != 0) {
         call.made.result = -asked.way.error;
         return true;
@@ -273,10 +278,6 @@ bool Lookups::make(const Asked& asked, pid_t pid, ForwardedCall& call) {
     // Of a file system that the program serves we would wait for ourselves.
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
     if (!seen || kind == Kind::open || (S_ISLNK(seen->mode) && asked.call.follows)) return false;
-    if (kind == Kind::exists) {
-        call.made.result = 0;
-        return asked.call.flags == F_OK;
-    }
     auto put = [&](const auto& status, int64_t result) {
         const uint64_t at = call.made.args[place_of_status(call.number)];
         const HostileMemory room = call.bytes(at, sizeof status);
