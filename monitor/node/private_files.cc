@@ -4,9 +4,7 @@
 #include <fmt/format.h>
 #include <sys/stat.h>
 
-#include <algorithm>
-
-#include "monitor/tracee/remote_memory_raw.h"
+#include "monitor/tracee/mapping_at.h"
 
 namespace gpr {
 
@@ -25,11 +23,8 @@ std::shared_ptr<Fd> PrivateFiles::of_descriptor(pid_t pid, int fd) {
 // Through /proc/PID/map_files, which needs CAP_CHECKPOINT_RESTORE, else by its name, if that still
 // is the same file.
 std::shared_ptr<Fd> PrivateFiles::of_mapping(pid_t pid, Address at) {
-    auto maps = read_maps(pid);
-    if (!maps) return nullptr;
-    auto entry = std::find_if(maps->begin(), maps->end(),
-                              [at](const MapsEntry& e) { return e.range.contains(at); });
-    if (entry == maps->end() || entry->inode == 0) return nullptr;
+    const auto entry = mapping_at(pid, at);
+    if (!entry || entry->inode == 0) return nullptr;
     Fd mapped = open_to_read(fmt::format("/proc/{}/map_files/{:x}-{:x}", pid,
                                          entry->range.begin.value, entry->range.end.value));
     if (mapped) return keep(std::move(mapped));
