@@ -69,11 +69,11 @@ Task<void> CoreDumps::die_of(HomeThread& thread, siginfo_t info) {
         co_return;
     }
     std::shared_ptr<Fragment> fragment = process.fragment;
-    co_await home_.pager.forks.begin_fork(fragment, paging::Forks::FilePages::left);
+    co_await home_.pager.forks.begin_fork(fragment, paging::Forks::FileCopies::left);
     auto shown = co_await home_.homecoming.show_files_again(process);
     if (!shown) {
         spdlog::info("in the core file copies of files: {}", shown.error().message());
-        co_await home_.pager.forks.fill_file_pages(fragment);
+        co_await home_.pager.forks.fill(fragment);
     }
     co_await home_.shared_memory.save_shared(process);
     co_await home_.ends.end_remotely(process, false);

@@ -209,7 +209,7 @@ Task<Result<Homecoming::GrownStack>> Homecoming::bring_memory(HomeProcess& proce
     const pid_t pid = process.pid;
     // Its last moment may have come: then it is at its end that its memory is saved.
     auto is_gone = [&] { return home_.find_process(pid) != &process || process.finished; };
-    co_await home_.pager.forks.begin_fork(process.fragment, paging::Forks::FilePages::left);
+    co_await home_.pager.forks.begin_fork(process.fragment, paging::Forks::FileCopies::left);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");
     GrownStack grown = co_await take_stack_room(process);
     if (is_gone()) co_return fail(ESRCH, "the process has ended");

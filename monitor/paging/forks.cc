@@ -84,7 +84,7 @@ bool Forks::is_copy_of_file(const Mapping& m) {
     return m.file && !m.shared && m.backing == Backing::anonymous;
 }
 
-Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment, FilePages untouched) {
+Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment, FileCopies copies) {
     Forking& forking = forking_[fragment.get()];
     forking.count++;
     core_.agent.let_pages_wait(false, core_.now());
@@ -101,24 +101,27 @@ Task<void> Forks::begin_fork(std::shared_ptr<Fragment> fragment, FilePages untou
     co_await pager_.removals.removed();
     co_await collect(*fragment);
     co_await arrived(*fragment);
-    if (untouched == FilePages::filled) co_await fill_file_pages(fragment);
+    co_await fill(fragment, copies);
 }
 
 // The loop turns between pieces: a peer that hears nothing for seconds takes us for dead.
-Task<void> Forks::fill_file_pages(std::shared_ptr<Fragment> fragment) {
+Task<void> Forks::fill(std::shared_ptr<Fragment> fragment, FileCopies copies) {
     constexpr uint64_t piece = 1024 * page_size;
     auto guard = co_await pager_.trapped.lock();
     if (!forking_.contains(fragment.get())) co_return;  // the forking thread has died
+    auto is_left = [copies](const Mapping& m) {
+        return copies == FileCopies::left && is_copy_of_file(m) && m.content;
+    };
     for (Address at{}; Mapping* m = fragment->space.find_from(at);) {
         const Address begin = std::max(at, m->range.begin);
-        at = std::min(m->range.end, begin + piece);
-        if (!fill_part(*fragment, *m, {begin, at})) continue;
+        at = is_left(*m) ? m->range.end : std::min(m->range.end, begin + piece);
+        if (is_left(*m) || !fill_part(*fragment, *m, {begin, at})) continue;
         co_await core_.loop.sleep(std::chrono::nanoseconds(0));
         if (!forking_.contains(fragment.get())) co_return;
     }
     // What was mapped meanwhile, at addresses that had been passed.
     for (const auto& [begin, m] : fragment->space.all()) {
-        if (!m.trapped) fill_part(*fragment, m, m.range);
+        if (!m.trapped && !is_left(m)) fill_part(*fragment, m, m.range);
     }
 }
 

@@ -21,17 +21,15 @@ public:
     Forks(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
     // Node 0, around the kernel's copy of the process's memory. Between the two, everything that
-    // other nodes wrote and all trapped code is in memory here.
-    // Pages of private file mappings that nobody has touched are filled from their file, unless
-    // the caller maps those files again in place of their copies: reading them all takes seconds
-    // where a program maps gigabytes.
-    enum class FilePages { filled, left };
+    // other nodes wrote and all trapped code is in memory here. Pages of private file mappings that
+    // nobody has touched are filled from their file. Where the caller maps the files again in place
+    // of their copies, those are left, as reading gigabytes takes seconds.
+    enum class FileCopies { filled, left };
     Task<void> begin_fork(std::shared_ptr<Fragment> fragment,
-                          FilePages untouched = FilePages::filled);
+                          FileCopies copies = FileCopies::filled);
     Task<void> end_fork(std::shared_ptr<Fragment> fragment);
-    // Fills what begin_fork() has left.
-    Task<void> fill_file_pages(std::shared_ptr<Fragment> fragment);
-    // Whether begin_fork() may leave untouched pages of it.
+    // Between the two: fills what begin_fork() has left.
+    Task<void> fill(std::shared_ptr<Fragment> fragment, FileCopies copies = FileCopies::filled);
     static bool is_copy_of_file(const Mapping& mapping);
 
     // On every node, around a fork that leaves memory where it is: no page of the process moves.
