@@ -14,10 +14,12 @@ public:
     static constexpr Duration tick_interval = std::chrono::milliseconds(250);
     static constexpr Duration ping_after = std::chrono::seconds(1);
     static constexpr Duration dead_after = std::chrono::milliseconds(4500);
+    // A peer whose kernel acknowledges what it is sent may be waiting for a processor.
+    static constexpr Duration stuck_after = std::chrono::seconds(20);
 
     // To be called every tick_interval, after reading what the socket has. If this process has not
     // run for much longer, the time counts as one tick, because it says nothing about the peer.
-    Verdict tick(Duration now, uint64_t bytes_in, uint64_t bytes_out) {
+    Verdict tick(Duration now, uint64_t bytes_in, uint64_t bytes_out, bool host_answers) {
         Duration passed = started_ ? now - last_tick_ : Duration{0};
         if (passed > 2 * tick_interval) passed = tick_interval;
         started_ = true;
@@ -26,7 +28,7 @@ public:
         quiet_ = bytes_out == last_out_ ? quiet_ + passed : Duration{0};
         last_in_ = bytes_in;
         last_out_ = bytes_out;
-        if (silence_ >= dead_after) return Verdict::dead;
+        if (silence_ >= (host_answers ? stuck_after : dead_after)) return Verdict::dead;
         if (quiet_ < ping_after) return Verdict::nothing;
         quiet_ = Duration{0};  // a ping that cannot be sent is not repeated at every tick
         return Verdict::ping;

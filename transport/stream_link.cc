@@ -232,7 +232,8 @@ void StreamLink::schedule_tick() {
 void StreamLink::on_tick() {
     if (state_ != State::open) return;
     auto now = Clock::now().time_since_epoch();
-    auto verdict = keepalive_.tick(now, stream_->socket_bytes_in(), stream_->socket_bytes_out());
+    const uint64_t in = stream_->socket_bytes_in(), out = stream_->socket_bytes_out();
+    auto verdict = keepalive_.tick(now, in, out, host_answers());
     if (verdict == Keepalive::Verdict::dead) return judge_silent_peer();
     schedule_tick();
     if (verdict == Keepalive::Verdict::ping && queue_.empty()) {
@@ -240,6 +241,15 @@ void StreamLink::on_tick() {
         control_.message().initPing().setId(static_cast<uint64_t>(now.count()));
         send(control_, Priority::urgent);
     }
+}
+
+// The peer's kernel acknowledges pings whether or not its process runs. A socket that is not TCP
+// ends with its peer.
+bool StreamLink::host_answers() const {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    if (::getsockopt(stream_->fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
+    return std::chrono::milliseconds(info.tcpi_last_ack_recv) < Keepalive::dead_after;
 }
 
 // If our own loop was held up, bytes of the peer may wait behind this timer: read them first.

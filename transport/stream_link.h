@@ -60,6 +60,7 @@ private:
     void want_write(bool wanted);
     void on_tick();
     void schedule_tick();
+    [[nodiscard]] bool host_answers() const;
     void judge_silent_peer();
     void send_pong(uint64_t id);
     void all_sent();

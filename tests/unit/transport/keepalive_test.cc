@@ -12,10 +12,11 @@ struct Peer {
     std::chrono::nanoseconds now{0};
     uint64_t in = 0;
     uint64_t out = 0;
+    bool host_answers = false;
 
     Verdict tick(std::chrono::nanoseconds passed = Keepalive::tick_interval) {
         now += passed;
-        auto verdict = keepalive.tick(now, in, out);
+        auto verdict = keepalive.tick(now, in, out, host_answers);
         if (verdict == Verdict::ping) out += 48;
         return verdict;
     }
@@ -37,6 +38,23 @@ TEST_CASE("a silent peer is dead between 4.5 and 5 seconds after its last byte")
     CHECK(peer.now - last_byte >= 4500ms);
     CHECK(peer.now - last_byte <= 5000ms);
     CHECK(pings >= 3);
+}
+
+TEST_CASE("a silent peer whose host answers has 20 seconds") {
+    Peer peer;
+    peer.host_answers = true;
+    peer.tick();
+    while (peer.now < 20s) REQUIRE(peer.tick() != Verdict::dead);
+    peer.tick();
+    CHECK(peer.tick() == Verdict::dead);
+}
+
+TEST_CASE("a silent peer is dead as soon as its host has not answered for long, either") {
+    Peer peer;
+    peer.host_answers = true;
+    while (peer.now < 10s) REQUIRE(peer.tick() != Verdict::dead);
+    peer.host_answers = false;
+    CHECK(peer.tick() == Verdict::dead);
 }
 
 TEST_CASE("an idle link pings about once a second and lives while answers come") {

@@ -306,18 +306,15 @@ TEST_CASE("frames that came right behind the handshake are delivered") {
     }
 }
 
-TEST_CASE("a silent peer is given up, a quiet one is not") {
+TEST_CASE("a quiet peer is not given up, nor one that is stopped for a while") {
     Ends quiet(Wire::tls_v4);
     auto mute = shake_hands(Wire::tls_v4);  // its acceptor never runs: as if stopped
     auto link = make_link(*quiet.loop, std::move(*mute.initiator));
     std::string why;
-    link->on_closed([&](const Error& reason) {
-        why = reason.message();
-        quiet.loop->stop();
-    });
+    link->on_closed([&](const Error& reason) { why = reason.message(); });
+    quiet.loop->after(6s, [&] { quiet.loop->stop(); });
     quiet.run();
-    CHECK(why.find("lost acceptor 127.0.0.1") == 0);
-    CHECK(why.find("silent for ") != std::string::npos);
+    CHECK(why == "");
     CHECK(quiet.initiator_closed == "");
     CHECK(quiet.acceptor_closed == "");
     CHECK(quiet.initiator->stats().frames_in >= 3);  // pings
