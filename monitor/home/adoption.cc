@@ -1,6 +1,7 @@
 #include "monitor/home/adoption.h"
 
 #include <csignal>
+#include <ranges>
 
 #include "base/log.h"
 #include "monitor/home/births.h"
@@ -13,10 +14,16 @@
 #include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/mapping_flags.h"
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
 
 namespace gpr::home {
+
+namespace {
+constexpr std::chrono::milliseconds longest_taking{10};
+constexpr std::chrono::microseconds looks_every{20};
+}  // namespace
 
 void Adoption::note_memory(HomeProcess& process, const MemoryState& memory) {
     process.marked.lock_new(memory.lock_of_new);
@@ -101,7 +108,13 @@ Task<void> Adoption::take_over(HomeProcess& process, Infection::Taken taken,
     auto back = co_await home_.stops.take_out(main, context);
     if (!back || home_.find_process(pid) != &process) co_return;
     if (process.stopped) Signals::stop_after_all(main);
-    for (const StoppedThread& was : threads) go_on(process, was);
+    go_on(process, threads.front());
+    const auto until = Clock::now() + longest_taking;
+    while (threads.size() > 1 && main_has_signals(pid) && Clock::now() < until) {
+        co_await home_.loop.sleep(looks_every);
+    }
+    if (home_.find_process(pid) != &process) co_return;
+    for (const StoppedThread& was : threads | std::views::drop(1)) go_on(process, was);
     const std::chrono::duration<double, std::milli> stopped = Clock::now() - taken.since;
     spdlog::info("process {} is attached: {}, {} threads, which stood still for {:.1f} ms", pid,
                  process.executable, threads.size(), stopped.count());

@@ -24,6 +24,7 @@
 #include <thread>
 #include <utility>
 
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/resume_request.h"
@@ -42,6 +43,7 @@ constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 constexpr std::chrono::microseconds between_looks{100}, between_steps{5};
 // Most calls return within some microseconds, in which no timer fires.
 constexpr unsigned looks_without_sleep = 300;
+constexpr std::chrono::milliseconds longest_taking{10};
 constexpr std::chrono::seconds longest_call{5};  // none of the calls waits for another process
 
 std::vector<pid_t> threads_of(pid_t pid) {
@@ -54,6 +56,14 @@ std::vector<pid_t> threads_of(pid_t pid) {
     // The main thread first.
     std::ranges::stable_partition(tids, [pid](pid_t tid) { return tid == pid; });
     return tids;
+}
+
+// The kernel would give signals to whichever thread runs first.
+void let_take_signals(pid_t main) {
+    const auto until = steady_clock::now() + longest_taking;
+    while (main_has_signals(main) && steady_clock::now() < until) {
+        std::this_thread::sleep_for(between_steps);
+    }
 }
 
 // For the error message: what keeps the thread from stopping.
@@ -444,6 +454,7 @@ void Infection::let_go() {
         // After a stop by job control some waits end with EINTR natively, too.
         if (thread.by_job_control) let_wait_end(thread.tid);
         trace::detach(thread.tid);
+        if (&thread == threads_.data() && threads_.size() > 1) let_take_signals(thread.tid);
     }
 }
 

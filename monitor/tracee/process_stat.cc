@@ -80,6 +80,11 @@ std::optional<Scheduled> scheduled(pid_t tid) {
     return Scheduled{state, std::atoi(at)};
 }
 
+bool main_has_signals(pid_t pid) {
+    const uint64_t pending = trace::signal_set(pid, "ShdPnd:");
+    return pending != 0 && (pending & ~trace::signal_set(pid, "SigBlk:")) != 0;
+}
+
 uint64_t resident_pages(pid_t pid) {
     uint64_t size = 0, resident = 0;
     std::ifstream(fmt::format("/proc/{}/statm", pid)) >> size >> resident;

@@ -34,6 +34,10 @@ struct Scheduled {
 };
 std::optional<Scheduled> scheduled(pid_t tid);
 
+// Whether a signal to the process is pending that its main thread does not block. The kernel gives
+// it to the main thread if that can take it, so this thread is to go on before the others.
+bool main_has_signals(pid_t pid);
+
 // How many pages of its memory are in memory here.
 uint64_t resident_pages(pid_t pid);
 
