@@ -35,7 +35,6 @@
 #include "monitor/home/passed_signals.h"
 #include "monitor/home/proc_files.h"
 #include "monitor/home/remote_usage.h"
-#include "monitor/home/sent_signal.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signal_actions.h"
 #include "monitor/home/tracing.h"
@@ -392,6 +391,7 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
     if (home_.contended_memory.external_sharers() && call.opens_by_name()) {
         opening.emplace(*home_.contended_memory.external_sharers());
     }
+    const auto sent = home_.passed_signals.about_to_send(call.number, call.given);
     if (auto result = co_await home_.cpu_timing.timer_call_in_bounce(process, call)) {
         call.made.result = *result;
         if (shadow.dead()) co_return;
@@ -416,7 +416,6 @@ Task<void> Calls::make_forwarded(HomeProcess& process, HomeThread& thread, Forwa
         if (thread.resumed_wait) {
             call.made.result = result_of_repeated(call.number, call.made.result);
         }
-        auto sent = sent_signal(call.number, call.given);
         if (sent && call.made.result == 0) co_await home_.passed_signals.pass_on_sent(*sent);
     }
     if (executes && !shadow.dead()) process.executing = false;

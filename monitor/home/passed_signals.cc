@@ -10,8 +10,8 @@
 #include "base/log.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/home.h"
-#include "monitor/home/sent_signal.h"
 #include "monitor/home/signal_actions.h"
+#include "monitor/home/signals.h"
 #include "monitor/node/signal_wire.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/stub_signals.h"
@@ -22,9 +22,8 @@ namespace {
 
 constexpr uint64_t all_signals = ~0ULL;
 constexpr uint64_t bit_of(int signal) { return 1ULL << (signal - 1); }
-// A parked thread takes a signal as soon as it gets a CPU; a thread that waits for its vfork child
-// does not.
 constexpr std::chrono::milliseconds longest_taking{10};
+constexpr std::chrono::seconds longest_run{1};  // until a thread gets a processor
 constexpr std::chrono::microseconds looks_every{20};
 
 uint64_t blocked_now(pid_t tid) { return trace::signal_set(tid, "SigBlk:"); }
@@ -121,7 +120,7 @@ void PassedSignals::handler_begun(HomeThread& thread, uint32_t serial, uint64_t 
 Task<void> PassedSignals::let_others_come(HomeThread& thread, PassedSignal begun, uint64_t mask) {
     std::shared_ptr<StubThread> stub = thread.stub;
     co_await take_own_mask(thread, mask);
-    if (stub->dead() || thread.passed) co_return;
+    if (stub->dead() || thread.passed || !thread.remote()) co_return;  // it may have come home
     FrameBuilder frame;
     auto word = frame.session().initSignal();
     word.setPid(thread.process->pid);
@@ -211,6 +210,13 @@ void PassedSignals::wake_others(const HomeThread& thread, uint64_t mask) {
     }
 }
 
+std::optional<SentSignal> PassedSignals::about_to_send(uint32_t number,
+                                                       const SyscallArguments& args) const {
+    auto signal = sent_signal(number, args);
+    if (signal) signal->met_before = home_.signals.met(signal->number);
+    return signal;
+}
+
 // A thread at the acceptor has sent the signal. It must be on its way to its receiver before the
 // sender continues.
 Task<void> PassedSignals::pass_on_sent(SentSignal signal) {
@@ -219,13 +225,20 @@ Task<void> PassedSignals::pass_on_sent(SentSignal signal) {
             process.threads.contains(signal.process) || process.threads.contains(signal.thread);
         return named || (signal.process == 0 && signal.thread == 0);
     };
-    auto is_taken = [&] {
-        return std::none_of(home_.processes.begin(), home_.processes.end(), [&](const auto& p) {
-            return is_meant(*p.second) && is_about_to_be_taken(*p.second, signal);
-        });
+    auto taking = [&] {
+        const bool met = home_.signals.met(signal.number) != signal.met_before;
+        Taking most = Taking::done;
+        for (const auto& [pid, process] : home_.processes) {
+            if (is_meant(*process)) most = std::max(most, taking_of(*process, signal, met));
+        }
+        return most;
     };
-    auto until = Clock::now() + longest_taking;
-    while (!is_taken() && Clock::now() < until) co_await home_.loop.sleep(looks_every);
+    const auto began = Clock::now();
+    for (Taking now = taking(); now != Taking::done; now = taking()) {
+        const auto longest = now == Taking::soon ? longest_run : longest_taking;
+        if (Clock::now() > began + longest) break;
+        co_await home_.loop.sleep(looks_every);
+    }
     home_.waits.poll();
 }
 

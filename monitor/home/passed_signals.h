@@ -5,13 +5,10 @@
 #include <signal.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "monitor/home/part.h"
-
-namespace gpr {
-struct PassedSignal;
-struct SentSignal;
-}  // namespace gpr
+#include "monitor/home/sent_signal.h"
 
 namespace gpr::home {
 
@@ -27,6 +24,9 @@ public:
     Task<void> take_back(HomeThread& thread, bool to_shadow);
     Task<void> give_to_others(HomeThread& thread);
     static void wake_others(const HomeThread& thread, uint64_t mask);
+    // A call of a thread at an acceptor is about to be made here; nullopt if it sends no signal.
+    [[nodiscard]] std::optional<SentSignal> about_to_send(uint32_t number,
+                                                          const SyscallArguments& args) const;
     Task<void> pass_on_sent(SentSignal signal);
 
 private:

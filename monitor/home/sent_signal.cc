@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"
 
@@ -14,24 +15,30 @@ std::optional<SentSignal> sent_signal(uint32_t number, const SyscallArguments& a
         return place < 0 ? 0 : std::max(static_cast<pid_t>(args[static_cast<size_t>(place)]), 0);
     };
     SentSignal sent{static_cast<int>(args[static_cast<size_t>(places.signal)]), id(places.process),
-                    id(places.thread)};
+                    id(places.thread), 0};
     if (sent.number < 1 || sent.number > 64) return std::nullopt;
     return sent;
 }
 
-bool is_about_to_be_taken(const HomeProcess& process, const SentSignal& signal) {
-    uint64_t bit = 1ULL << (signal.number - 1);
-    if (!(process.caught_signals & bit)) return false;
+Taking taking_of(const HomeProcess& process, const SentSignal& signal, bool met) {
+    const uint64_t bit = 1ULL << (signal.number - 1);
+    if (!(process.caught_signals & bit)) return Taking::done;
+    const char* where = signal.thread != 0 ? "SigPnd:" : "ShdPnd:";
+    bool pending = false;
+    Taking taking = Taking::done;
     for (const auto& [tid, thread] : process.threads) {
         if (thread->helper || !thread->remote() || (signal.thread != 0 && tid != signal.thread)) {
             continue;
         }
-        const char* where = signal.thread != 0 ? "SigPnd:" : "ShdPnd:";
-        bool waits = trace::signal_set(tid, where) & bit;
-        if (!waits) return false;
-        if (!(trace::signal_set(tid, "SigBlk:") & bit)) return true;
+        pending = pending || (trace::signal_set(tid, where) & bit);
+        if (pending ? (trace::signal_set(tid, "SigBlk:") & bit) != 0 : met) continue;
+        const auto state = scheduled(tid);
+        const bool runs = state && state->state == 'R';
+        // One that has just dequeued the signal runs, too, until it stops for it.
+        if (runs && (pending || !thread->is_in(HomeThread::Business::call))) return Taking::soon;
+        if (runs || pending) taking = Taking::later;
     }
-    return false;
+    return taking;
 }
 
 }  // namespace gpr

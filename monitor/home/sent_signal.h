@@ -12,15 +12,21 @@ namespace gpr {
 
 struct SentSignal {
     int number = 0;
-    pid_t process = 0;  // 0: several, or not named by process
-    pid_t thread = 0;   // 0: any thread of the process
+    pid_t process = 0;        // 0: several, or not named by process
+    pid_t thread = 0;         // 0: any thread of the process
+    uint64_t met_before = 0;  // Signals::met(), before it was sent
 };
 
 // nullopt if the call sends none.
 std::optional<SentSignal> sent_signal(uint32_t number, const SyscallArguments& args);
 
-// Whether a thread of the process is about to stop for the signal, after which it can be passed on
-// to where the thread is.
-bool is_about_to_be_taken(const HomeProcess& process, const SentSignal& signal);
+// How far the process is with a signal that was sent to it. Once a thread has stopped for the
+// signal, it can be passed on to where the thread is.
+enum class Taking {
+    done,   // a thread has stopped for it, or none will now
+    later,  // the thread that will is doing something else, such as waiting for its vfork child
+    soon,   // a thread will, as soon as it gets a processor
+};
+Taking taking_of(const HomeProcess& process, const SentSignal& signal, bool met);
 
 }  // namespace gpr

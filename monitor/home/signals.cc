@@ -153,6 +153,7 @@ bool Signals::dumps_core(HomeThread& thread, int signal) {
 }
 
 void Signals::on_signal(HomeThread& thread, int signal) {
+    met_.at(static_cast<size_t>(signal))++;
     if (signal == SIGSYS && home_.debugging.takes_call(thread)) return;
     if (drops(thread, signal)) return;
     Tracing::restore_signal(thread, signal);

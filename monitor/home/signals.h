@@ -24,6 +24,8 @@ public:
 
     static void stop_after_all(const HomeThread& thread);
     void on_signal(HomeThread& thread, int signal);
+    // How many threads have stopped for this signal so far.
+    [[nodiscard]] uint64_t met(int signal) const { return met_.at(static_cast<size_t>(signal)); }
     void on_group_stop(HomeThread& thread);
     // A watch has stopped the thread at the end of a call.
     void on_call_end(HomeThread& thread);
@@ -57,6 +59,7 @@ private:
     SilentInterruptions silent_interruptions_;
     std::unordered_map<pid_t, Reported> reported_;  // the last one, by tid
     RestartedCalls restarted_;
+    std::array<uint64_t, 65> met_{};
 };
 
 }  // namespace gpr::home
