@@ -13,8 +13,10 @@ constexpr unsigned ring_entries = 256;
 constexpr uint64_t ignored = 0;
 constexpr uint64_t timeout_id = ~uint64_t{0};
 // Longer than a round trip between two hosts of one data center, and than a thread's short stay at
-// the other end: an answer that is missed by a little costs a wake, and the next polls as well.
-constexpr std::chrono::microseconds spin_time{150};
+// the other end: an answer that is missed by a little costs a wake, and the next polls as well. A
+// program that imports or compiles makes a call every 200 µs, and each that finds us asleep costs
+// it 100 µs more.
+constexpr std::chrono::microseconds spin_time{400};
 constexpr int polls_per_clock_reading = 16;
 }  // namespace
 
