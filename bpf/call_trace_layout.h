@@ -27,6 +27,7 @@ enum gpr_trace_kind {
      * address, how many, 1 to write, gpr_pages_content of the first, nanoseconds that the thread
      * has waited, for which page. The last two are 0 if nobody has waited. */
     GPR_TRACE_PAGES,
+    GPR_TRACE_OVER, /* the session's last event */
     GPR_TRACE_KINDS
 };
 

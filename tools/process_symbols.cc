@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -59,26 +60,20 @@ std::string readable(const char* symbol) {
     return status == 0 ? plain.get() : symbol;
 }
 
-struct Wanted {
-    Range range;
-    std::vector<std::string> names;
-};
-
-int add_variables(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* argument) {
-    Wanted& wanted = *static_cast<Wanted*>(argument);
+ModuleVariables variables_of(Dwfl_Module* module) {
+    ModuleVariables found;
     const int count = dwfl_module_getsymtab(module);
     for (int i = 0; i < count; i++) {
         GElf_Sym symbol{};
         GElf_Addr at = 0;
         const char* name =
             dwfl_module_getsym_info(module, i, &symbol, &at, nullptr, nullptr, nullptr);
-        const bool is_there =
-            at < wanted.range.end.value && at + symbol.st_size > wanted.range.begin.value;
-        if (name && is_there && GELF_ST_TYPE(symbol.st_info) == STT_OBJECT) {
-            wanted.names.push_back(readable(name));
-        }
+        if (!name || symbol.st_size == 0 || GELF_ST_TYPE(symbol.st_info) != STT_OBJECT) continue;
+        found.variables.push_back({at, at + symbol.st_size, name});
+        found.longest = std::max(found.longest, symbol.st_size);
     }
-    return DWARF_CB_OK;
+    std::ranges::stable_sort(found.variables, {}, &ModuleVariables::Variable::begin);
+    return found;
 }
 
 struct Walk {
@@ -123,15 +118,21 @@ Result<ProcessSymbols> ProcessSymbols::of(const nlohmann::json& mappings) {
     return ProcessSymbols(std::move(dwfl));
 }
 
+std::string ProcessSymbols::file_at(uint64_t address) const {
+    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), address);
+    const char* file = module ? dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr,
+                                                 nullptr, nullptr, nullptr)
+                              : nullptr;
+    return file ? file : "";
+}
+
 CallFrame ProcessSymbols::code_at(uint64_t instruction, bool is_call) const {
     CallFrame frame;
     frame.instruction = instruction;
     const uint64_t inside = is_call ? instruction - 1 : instruction;
     Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), inside);
     if (!module) return frame;
-    const char* file =
-        dwfl_module_info(module, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr, nullptr);
-    frame.file = file ? file : "";
+    frame.file = file_at(inside);
     GElf_Sym symbol{};
     GElf_Off beyond = 0;
     const char* name =
@@ -152,9 +153,18 @@ std::vector<CallFrame> ProcessSymbols::frames_of(pid_t tid) const {
 }
 
 std::vector<std::string> ProcessSymbols::variables_in(Range range) const {
-    Wanted wanted{range, {}};
-    dwfl_getmodules(dwfl_.get(), add_variables, &wanted, 0);
-    return wanted.names;
+    std::vector<std::string> names;
+    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), range.begin.value);
+    if (!module) return names;
+    auto known = variables_.find(module);
+    if (known == variables_.end()) known = variables_.emplace(module, variables_of(module)).first;
+    const auto& [variables, longest] = known->second;
+    const uint64_t first = range.begin.value - std::min(longest, range.begin.value);
+    auto at = std::ranges::lower_bound(variables, first, {}, &ModuleVariables::Variable::begin);
+    for (; at != variables.end() && at->begin < range.end.value; ++at) {
+        if (at->end > range.begin.value) names.push_back(readable(at->name));
+    }
+    return names;
 }
 
 }  // namespace gpr

@@ -4,6 +4,7 @@
 
 #include <elfutils/libdwfl.h>
 
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -21,6 +22,16 @@ struct CallFrame {
     std::string source;  // FILE:LINE; empty: unknown
 };
 
+// Variables of a file, as its table of symbols has them.
+struct ModuleVariables {
+    struct Variable {
+        uint64_t begin = 0, end = 0;
+        const char* name = "";  // the table's
+    };
+    std::vector<Variable> variables;  // by `begin`
+    uint64_t longest = 0;             // in bytes
+};
+
 class ProcessSymbols {
 public:
     // Becomes the user whose files will be read, for good, if this process is root's: the files'
@@ -30,10 +41,12 @@ public:
 
     // is_call: a call that has not returned yet, so the instruction is the one after it.
     [[nodiscard]] CallFrame code_at(uint64_t instruction, bool is_call) const;
+    // What is mapped there; empty: no program or library.
+    [[nodiscard]] std::string file_at(uint64_t address) const;
     // The calls in which a thread is, innermost first, at most 64; dwfl_attach_state() has been
     // called, and says what the thread's registers and memory are. Empty: nothing is known of it.
     [[nodiscard]] std::vector<CallFrame> frames_of(pid_t tid) const;
-    // Variables that lie there, or in part.
+    // Variables that lie there, or in part. The range is a page, or a part of one.
     [[nodiscard]] std::vector<std::string> variables_in(Range range) const;
     [[nodiscard]] Dwfl* dwfl() const { return dwfl_.get(); }
 
@@ -44,6 +57,7 @@ private:
     explicit ProcessSymbols(std::unique_ptr<Dwfl, EndDwfl> dwfl) : dwfl_(std::move(dwfl)) {}
 
     std::unique_ptr<Dwfl, EndDwfl> dwfl_;
+    mutable std::map<Dwfl_Module*, ModuleVariables> variables_;  // as far as asked for
 };
 
 }  // namespace gpr

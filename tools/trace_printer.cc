@@ -172,7 +172,7 @@ std::string TracePrinter::page_at(pid_t pid, uint64_t address) {
     std::string file;
     for (const bool again : {false, true}) {  // what has been mapped since then is not known yet
         if (symbols_ && file.empty()) symbols = symbols_(pid, again);
-        if (symbols && file.empty()) file = symbols->code_at(address, false).file;
+        if (symbols && file.empty()) file = symbols->file_at(address);
     }
     if (file.empty()) return fmt::format("{:#x}", address);
     std::string names = file.substr(file.rfind('/') + 1);

@@ -77,6 +77,7 @@ TraceStory::Listener TraceReader::listener() {
                    "read; -e trace=SET makes them fewer\n",
                    count, story_.node_name(node));
     };
+    tell.over = [this] { is_over_ = true; };
     tell.refused = [this](unsigned node, const std::string& why) {
         fmt::print(out_, "gpr: at {} only calls that gpr handles itself are seen: {}\n",
                    story_.node_name(node), why);
@@ -90,10 +91,9 @@ const ProcessSymbols* TraceReader::symbols_of(pid_t pid, bool again) {
     const auto now = std::chrono::steady_clock::now();
     if (!code) {
         code = std::make_unique<Code>();
-    } else if (!again || now - code->asked < between_looks_at_code) {
+    } else if (!again || now < code->asked_again_from) {
         return code->symbols ? &*code->symbols : nullptr;
     }
-    code->asked = now;
     if (!session_ && program_ != 0) {
         if (auto session = session_with(program_)) session_ = std::move(*session);
     }
@@ -103,6 +103,10 @@ const ProcessSymbols* TraceReader::symbols_of(pid_t pid, bool again) {
     auto symbols = mappings ? ProcessSymbols::of(object_at(*mappings, "mappings"))
                             : tl::make_unexpected(mappings.error());
     if (symbols) code->symbols.emplace(std::move(*symbols));
+    const auto after = std::chrono::steady_clock::now();
+    const auto pause =
+        std::max<std::chrono::nanoseconds>(between_looks_at_code, 10 * (after - now));
+    code->asked_again_from = after + pause;
     return code->symbols ? &*code->symbols : nullptr;
 }
 
@@ -138,6 +142,11 @@ Result<> TraceReader::run() {
         if (!result || !printer_.flush()) break;
     }
     stream_.reset();
+    if (result && is_to_end == 0 && !is_over_) {
+        fmt::print(out_,
+                   "gpr: the session's last events are missing: it was killed, or they came faster "
+                   "than they were read; -e trace=SET makes them fewer\n");
+    }
     if (counts_) std::fputs(summary_.text().c_str(), out_);
     printer_.flush();
     return result;

@@ -42,7 +42,7 @@ public:
 private:
     struct Code {
         std::optional<ProcessSymbols> symbols;
-        std::chrono::steady_clock::time_point asked;
+        std::chrono::steady_clock::time_point asked_again_from;
     };
     TraceStory::Listener listener();
     [[nodiscard]] bool shows(const TracedEvent& event) const;
@@ -53,6 +53,7 @@ private:
     std::FILE* out_;
     const TraceChoice& choice_;
     bool counts_;
+    bool is_over_ = false;
     std::optional<KernelTypes> types_;
     std::string no_types_;  // why they are not known
     std::optional<ListedSession> session_;

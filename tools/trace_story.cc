@@ -54,6 +54,7 @@ void TraceStory::take(TracedEvent event) {
     switch (event.about.kind) {
         case GPR_TRACE_NODE: nodes_[event.about.node] = text_of(event); return;
         case GPR_TRACE_LOST: listener_.lost(event.about.node, event.about.args[0]); return;
+        case GPR_TRACE_OVER: listener_.over(); return;
         case GPR_TRACE_REFUSED: listener_.refused(event.about.node, text_of(event)); return;
         default: break;
     }

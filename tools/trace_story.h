@@ -39,6 +39,7 @@ public:
         std::function<void(const TracedThread& thread, const TracedEvent& event)> page;
         std::function<void(const TracedThread& thread, const TracedEvent& event)> thread_ended;
         std::function<void(unsigned node, uint64_t count)> lost;
+        std::function<void()> over;  // that was all of the session
         std::function<void(unsigned node, const std::string& why)> refused;
     };
     explicit TraceStory(Listener listener) : listener_(std::move(listener)) {}

@@ -36,6 +36,7 @@ TraceConnection::~TraceConnection() {
     watch_.reset();
     if (fd_) {
         stream_.flush();
+        events_ += stream_.last_events();
         send_the_rest();
     }
     stream_.end();

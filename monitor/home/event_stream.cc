@@ -89,6 +89,26 @@ void EventStream::end() {
     spdlog::info("nobody traces this session any more");
 }
 
+std::string EventStream::lost_events() {
+    std::string event;
+    if (dropped_ == 0) return event;
+    gpr_trace_event lost{};
+    lost.kind = GPR_TRACE_LOST;
+    lost.time_ns = trace_clock();
+    lost.args[0] = std::exchange(dropped_, 0);
+    append_event(event, lost);
+    return event;
+}
+
+std::string EventStream::last_events() {
+    std::string events = lost_events();
+    gpr_trace_event over{};
+    over.kind = GPR_TRACE_OVER;
+    over.time_ns = trace_clock();
+    append_event(events, over);
+    return events;
+}
+
 void EventStream::give(std::string_view events) {
     if (!reader_ || events.empty()) return;
     if (!has_room_) {
@@ -97,13 +117,7 @@ void EventStream::give(std::string_view events) {
             dropped_ += count_events(events);
             return;
         }
-        gpr_trace_event lost{};
-        lost.kind = GPR_TRACE_LOST;
-        lost.time_ns = trace_clock();
-        lost.args[0] = std::exchange(dropped_, 0);
-        std::string event;
-        append_event(event, lost);
-        reader_(event);
+        reader_(lost_events());
     }
     has_room_ = reader_(events);
 }

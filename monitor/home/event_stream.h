@@ -36,6 +36,8 @@ public:
 
     // Hands over what has happened here. Called before events that may have been caused by it.
     void flush() { source_.flush(); }
+    // After flush(), at the session's end: what is to be read behind everything else.
+    [[nodiscard]] std::string last_events();
     // Every message of an acceptor: events from there, a thread that comes home, or a call that
     // home is to make.
     void on_frame(RemoteNode& node, const Frame& frame);
@@ -53,6 +55,7 @@ private:
     void tell_nodes();
     void fill_in_order(FrameBuilder& frame) const;
     void give(std::string_view events);
+    std::string lost_events();
 
     Home& home_;
     Reader reader_;
