@@ -62,11 +62,11 @@ bool must_split_for_advice(const HomeProcess& process, uint64_t advice) {
 // share memory, of which acceptors may have pages; create threads, which could not be split
 // together; install a filter, which would block the calls that prepare it; have an untraced child,
 // or one that shares its descriptors; become a subreaper, to which helpers would be reparented; see
-// more of a file of which it has a copy; have memory that grows.
+// more of a file of which it has a copy; have memory that grows. During a detachment the call waits
+// until that has split the child and brought it home, or has failed.
 bool Children::must_split_for(const HomeProcess& process, const Notification& n) const {
     if (process.rest) return cannot_rest_with(home_, process, n);
     if (!process.can_be_split() || !home_.acceptors.reachable()) return false;
-    if (home_.detachment.is_under_way()) return false;
     if (home_.acceptor_files.owner_of(n)) {
         return true;
     }

@@ -70,8 +70,8 @@ Task<Result<void>> Detachment::detach(std::string why) {
 
 Task<Result<void>> Detachment::rest_for_good() {
     auto home = co_await bring_all_to_rest(Returns::Until::forever);
-    is_under_way_ = false;
     if (!home) co_return tl::make_unexpected(home.error());
+    is_under_way_ = false;
     home_.policy.let_all_rest();
     for (const auto& [pid, process] : home_.processes) process->files_limit.restore(pid);
     home_.futexes.stop_watching();
@@ -89,9 +89,7 @@ Task<Result<std::vector<pid_t>>> Detachment::begin_move() {
         auto possible = process->files_limit.check(pid);
         if (!possible) co_return tl::make_unexpected(possible.error());
     }
-    auto home = co_await bring_all_to_rest(Returns::Until::needed_again);
-    if (!home) is_under_way_ = false;
-    co_return home;
+    co_return co_await bring_all_to_rest(Returns::Until::needed_again);
 }
 
 void Detachment::end_move(const std::vector<pid_t>& were_away) {
@@ -116,7 +114,7 @@ Task<Result<std::vector<pid_t>>> Detachment::bring_all_to_rest(Returns::Until fo
         if (home) came.insert(came.end(), away.begin(), away.end());
         if (home && home_.resting.all_rest()) co_return came;
         if (Clock::now() > until) {
-            is_under_way_ = false;
+            fails();
             if (home) co_return fail("a child of the program neither rests nor ends");
             co_return tl::make_unexpected(home.error());
         }
@@ -151,8 +149,10 @@ Task<Result<void>> Detachment::detach_those_here() {
     co_await split_children();
     for (const auto& [pid, process] : home_.processes) {
         auto possible = home_.homecoming.can_leave(*process);
-        is_under_way_ = static_cast<bool>(possible);
-        if (!possible) co_return possible;
+        if (!possible) {
+            fails();
+            co_return possible;
+        }
     }
     auto result = co_await gather_all();
     for (const auto& [pid, process] : home_.processes) {
@@ -176,7 +176,14 @@ Task<Result<void>> Detachment::detach_those_here() {
         if (!left && home_.find_process(pid) == process) give_up(*process, left.error());
     }
     is_under_way_ = false;
+    if (!result) fails();
     co_return result;
+}
+
+// Children that were to be split first may wait in calls for that.
+void Detachment::fails() {
+    is_under_way_ = false;
+    home_.children.split_children_now();
 }
 
 void Detachment::end_session() {

@@ -54,6 +54,7 @@ private:
     Task<std::map<pid_t, Homecoming::GrownStack>> bring_memory();
     void give_up(HomeProcess& process, const Error& why);
     Task<Result<void>> leave(HomeProcess& process, Homecoming::GrownStack grown);
+    void fails();
     void end_session();
     void forget(HomeProcess& process);
 
