@@ -69,6 +69,7 @@ struct Heard {
         },
         [this](const TracedThread&, const TracedEvent&) { words += "ends "; },
         [](unsigned, uint64_t) {},
+        [this] { words += "over "; },
         [](unsigned, const std::string&) {},
     }};
     Heard& operator<<(TracedEvent e) {
@@ -224,6 +225,12 @@ TEST_CASE("pages that come to a node where the thread is no longer do not move i
     not_yet.story.ignore_until_exec(7);
     not_yet << event(GPR_TRACE_MISS, 0, 0) << event(GPR_TRACE_PAGES, 0, 0);
     CHECK(not_yet.words.empty());
+}
+
+TEST_CASE("the last event of a session is told") {
+    Heard heard;
+    heard << event(GPR_TRACE_OVER, 0, 0);
+    CHECK(heard.words == "over ");
 }
 
 TEST_CASE("what is traced") {
