@@ -39,7 +39,7 @@ public:
         uint32_t count = 0;
         Access access = Access::read;  // write if at least every second miss was a write
     };
-    // To be called for each fault that belongs to no stream (read_ahead.h).
+    // To be called for each fault (read_ahead.h).
     std::optional<Ask> on_miss(const Miss& miss);
 
     void forget(ObjectId object);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "mm/compact_bytes.h"
+#include "mm/migration_trend.h"
 #include "mm/page_collects.h"
 #include "mm/page_directory.h"
 #include "mm/page_outbox.h"
@@ -76,11 +77,12 @@ struct PageDirectory::Core {
         bool orphan = false;  // the birth node is gone: untouched pages are zero
         uint32_t holds = 0;
         bool held_for_all = false;
+        MigrationTrend trend;
         std::vector<std::pair<NodeId, Request>> held_back;
         std::set<PageCollects::Id> collects;  // that are about it
 
         friend auto fields(Either<Object> auto& x) {  // in addition to the table
-            return std::tie(x.birth, x.orphan, x.holds, x.held_for_all, x.held_back);
+            return std::tie(x.birth, x.orphan, x.holds, x.held_for_all, x.trend, x.held_back);
         }
     };
 
@@ -92,7 +94,12 @@ struct PageDirectory::Core {
         bool born = false;  // as born: no entry
         NodeId last_writer = 0;
         uint8_t migratory = 0;  // how many more reads are granted exclusively
+        // Its first read has been granted. `awaits_write`: as an ordinary one, and whether a write
+        // follows is to be learned.
+        bool judged = false, awaits_write = false;
         Epoch epoch = 0;
+
+        void note_granted(MigrationTrend& trend, const Wish& w, bool exclusively, bool migrating);
     };
     struct Plan {
         uint16_t recall = 0;
@@ -163,7 +170,7 @@ struct PageDirectory::Core {
     bool finish(Object& o, Busy& b);
     bool is_served(const Page& p, const Wish& w, uint16_t withdrawn = 0) const;
     void withdraw(Object& o, PageKey key, Page p, NodeId from, NodeId to, Tid tid);
-    Plan plan_for(const Page& p, const Busy& b, const Wish& w) const;
+    Plan plan_for(const Object& o, const Page& p, const Busy& b, const Wish& w) const;
     void start_recall(Busy& b, const Page& p, const Wish& w, const Plan& plan);
     void raise_recall(Busy& b, const Page& p, const Wish& w);
     void send_recalls(Busy& b, Epoch epoch);

@@ -11,9 +11,11 @@ namespace gpr {
 namespace {
 
 // An entry: bits 0-15 nodes, 16 exclusive, 17 has a Busy, 18 anchored, 19-22 last writer, 23-25
-// migratory, 26 not as born, 28-63 version.
+// migratory, 26 not as born, 27 its first read has been granted (then 23: a write is awaited),
+// 28-63 version.
 constexpr uint64_t busy_bit = 1ULL << 17;
 constexpr uint64_t changed_bit = 1ULL << 26;
+constexpr uint64_t judged_bit = 1ULL << 27;
 constexpr unsigned version_shift = 64 - version_bits;
 
 // How many reads are granted exclusively before one tests whether a write still follows.
@@ -41,17 +43,20 @@ PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t in
     p.exclusive = (e >> 16) & 1;
     p.anchored = (e >> 18) & 1;
     p.last_writer = (e >> 19) & 15;
-    p.migratory = (e >> 23) & 7;
+    p.judged = (e & judged_bit) != 0;
+    const auto reads = static_cast<uint8_t>((e >> 23) & 7);
+    p.migratory = p.judged ? 0 : reads;
+    p.awaits_write = p.judged && reads != 0;
     return p;
 }
 
 void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
+    const uint64_t reads = p.judged ? uint64_t{p.awaits_write} : p.migratory;
     o.table.set(index, static_cast<uint64_t>(p.nodes) | (static_cast<uint64_t>(p.exclusive) << 16) |
                            busy_now | changed_bit | (static_cast<uint64_t>(p.anchored) << 18) |
-                           (static_cast<uint64_t>(p.last_writer) << 19) |
-                           (static_cast<uint64_t>(p.migratory) << 23) |
-                           (version_of(p.epoch) << version_shift));
+                           (static_cast<uint64_t>(p.last_writer) << 19) | (reads << 23) |
+                           (p.judged ? judged_bit : 0) | (version_of(p.epoch) << version_shift));
 }
 
 PageDirectory::Core::Busy* PageDirectory::Core::find_busy(PageKey key) { return busy.find(key); }
@@ -102,7 +107,7 @@ void PageDirectory::Core::advance(Object& o, Busy& b) {
                 b.wishes.erase(b.wishes.begin());
                 continue;
             }
-            const Plan plan = plan_for(p, b, w);
+            const Plan plan = plan_for(o, p, b, w);
             if (b.outstanding != 0) return raise_recall(b, p, w);
             if (plan.recall != 0) return start_recall(b, p, w, plan);
             b.wishes.erase(b.wishes.begin());
@@ -157,13 +162,15 @@ bool PageDirectory::Core::is_served(const Page& p, const Wish& w, uint16_t withd
     return w.have == Presence::shared && w.access == Access::read;
 }
 
-PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Page& p, const Busy& b,
-                                                        const Wish& w) const {
+PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Object& o, const Page& p,
+                                                        const Busy& b, const Wish& w) const {
     const uint16_t self = bit(w.who.node);
     Plan plan;
     plan.keep = (p.nodes & self) && !p.exclusive &&
                 (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
-    const bool migrates = p.exclusive && p.migratory > 0 && !(p.nodes & self) && w.collect == 0;
+    const bool may_migrate = p.exclusive && !(p.nodes & self) && w.collect == 0;
+    const bool migrates =
+        may_migrate && (p.migratory > 0 || (!p.judged && o.trend.predicts_write(b.key.index)));
     // The node gave its copy up unasked; it cannot be granted again in this version.
     const bool lost = (p.nodes & self) && !p.exclusive && !plan.keep;
     plan.exclusive = w.access == Access::write || migrates || b.broken_era || lost || p.nodes == 0;
@@ -222,6 +229,25 @@ void PageDirectory::Core::send_recalls(Busy& b, Epoch epoch) {
     }
 }
 
+// What the grant shows about the next ones.
+void PageDirectory::Core::Page::note_granted(MigrationTrend& trend, const Wish& w, bool exclusively,
+                                             bool migrating) {
+    if (migrating) {
+        if (awaits_write) trend.note_write();
+        judged = awaits_write = false;
+        migratory = migratory_reads;
+    } else if (w.access == Access::write || w.internal || w.collect != 0) {
+        awaits_write = false;
+    } else if (exclusively) {
+        if (migratory > 0) --migratory;
+        judged = migratory == 0;
+        awaits_write = false;
+    } else if (!judged && !w.optional && migratory == 0) {
+        trend.note_read();
+        judged = awaits_write = true;
+    }
+}
+
 void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const Plan& plan) {
     PageContent content;
     if (!plan.keep) {
@@ -236,12 +262,8 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
     stats.keep_grants += plan.keep;
     stats.zero_grants += content.kind == ContentKind::zero;
     if (plan.exclusive) {
-        if (plan.keep && b.migrating) {
-            p.migratory = migratory_reads;
-        } else if (w.access == Access::read && p.migratory > 0) {
-            ++stats.migratory_grants;
-            --p.migratory;
-        }
+        stats.migratory_grants += w.access == Access::read && p.migratory > 0;
+        p.note_granted(o.trend, w, true, plan.keep && b.migrating);
         p.nodes = bit(w.who.node);
         p.exclusive = true;
         p.last_writer = w.who.node;
@@ -250,6 +272,7 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
         b.broken_era = false;
         b.withdrawn = 0;
     } else {
+        p.note_granted(o.trend, w, false, false);
         p.nodes |= bit(w.who.node);
     }
     store(o, b.key.index, p);

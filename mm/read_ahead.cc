@@ -10,11 +10,9 @@ const std::vector<ReadAhead::Ask>& ReadAhead::on_fault(const Touch& touch) {
     ++uses_;
     Stream* s = follow(touch);
     if (!s) s = begin(touch);
-    if (s) {
-        ask(*s, touch);
-    } else {
-        ask_block(touch);
-    }
+    // A block that is touched in no order has adjacent pages, too, which seem to begin a stream.
+    const bool may_be_block = !s || s->depth < options_.surely_stream;
+    if (!(may_be_block && ask_block(touch)) && s) ask(*s, touch);
     return asks_;
 }
 
@@ -23,16 +21,17 @@ void ReadAhead::forget(ObjectId object) {
     blocks_.forget(object);
 }
 
-void ReadAhead::ask_block(const Touch& touch) {
-    if (touch.come) return;
+bool ReadAhead::ask_block(const Touch& touch) {
+    if (touch.come) return false;
     const auto block =
         blocks_.on_miss({touch.key, touch.access, touch.pages_before, touch.pages_after});
-    if (!block) return;
+    if (!block) return false;
     Ask a;
     a.first = block->first;
     a.count = block->count;
     a.access = block->access;
     asks_.push_back(a);
+    return true;
 }
 
 // The stream that this fault belongs to, advanced to it.

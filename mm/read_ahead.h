@@ -8,7 +8,7 @@
 // have been used, it doubles, as long as it is small or the program reaches pages before they have
 // come. So hardly more is fetched in vain than was used, and never more than `most_ahead`.
 //
-// Faults that belong to no stream may show a block that is touched all over (dense_blocks.h).
+// Many faults in a block show that it is touched all over (dense_blocks.h).
 #pragma once
 
 #include <cstdint>
@@ -22,6 +22,7 @@ namespace gpr {
 struct ReadAheadOptions {
     uint32_t most_ahead = 1024;  // pages after the one in use: 4 MiB
     uint32_t most_strided = 32;  // the same for pages that are not adjacent
+    uint32_t surely_stream = 4;  // with less depth its pages may as well be of a block
     uint32_t comfortable = 128;  // up to here depth grows even if pages always come in time
     // Pages of one request, the unit of work of the node that serves it.
     uint32_t chunk = 64;
@@ -78,7 +79,7 @@ private:
     Stream* nearest_guess(const Touch& touch, int64_t& distance);
     Stream& room_for(Tid tid);
     void ask(Stream& s, const Touch& touch);
-    void ask_block(const Touch& touch);
+    bool ask_block(const Touch& touch);
 
     ReadAheadOptions options_;
     std::vector<Stream> streams_;

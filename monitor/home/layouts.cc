@@ -108,6 +108,29 @@ Task<void> Layouts::map_here(std::shared_ptr<Fragment> fragment, Mapping mapping
     co_await changes.map(std::move(fragment), std::move(made), directory_node);
 }
 
+namespace {
+
+constexpr uint64_t most_extended = 4096;  // pages: each is looked at
+
+// A heap grows by some hundred kB at a time. If all of it is one object, read-ahead sees all of it.
+void extend_object_below(AddressSpace& space, Mapping& m) {
+    const Mapping* below = space.find(m.range.begin - 1);
+    const uint64_t count = m.range.size() / page_size;
+    if (!below || below->shared || below->file || below->anchored || below->main_stack ||
+        below->program_fills || below->prot != m.prot || below->birth != m.birth ||
+        count > most_extended) {
+        return;
+    }
+    const uint64_t next = below->object_page + below->range.size() / page_size;
+    for (uint64_t i = 0; i < count; i++) {  // the program may have moved a part (mremap)
+        if (space.address_of({below->object, next + i})) return;
+    }
+    m.object = below->object;
+    m.object_page = next;
+}
+
+}  // namespace
+
 // filler: the node that is about to use the new memory.
 Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -120,7 +143,8 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     }
     Mapping m = std::get<Mapped>(*change).mapping;
     m.birth = filler;
-    m.object = new_object(filler);
+    extend_object_below(fragment->space, m);
+    if (m.object == 0) m.object = new_object(filler);
     if (filler != directory_node) m.registered = changes.watch_faults(*fragment, m.range);
     co_await map_here(fragment, m);
     changes.lock_new(*fragment, m.range, false);

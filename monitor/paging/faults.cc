@@ -21,6 +21,28 @@ bool is_scratch(Address at) {
     return at.value - GPR_SCRATCH_RW < GPR_SCRATCH_SIZE ||
            at.value - GPR_SCRATCH_RWX < GPR_SCRATCH_SIZE;
 }
+
+// How many pages of its object are mapped beyond a mapping, in the same way: a heap grows piece by
+// piece. Some of them are enough.
+uint64_t pages_beyond(AddressSpace& space, const Mapping& mapping, bool after) {
+    constexpr int most_pieces = 8;
+    uint64_t pages = 0;
+    const Mapping* m = &mapping;
+    for (int i = 0; i < most_pieces; i++) {
+        const Mapping* other = space.find(after ? m->range.end : m->range.begin - 1);
+        const Mapping* low = after ? m : other;
+        const Mapping* high = after ? other : m;
+        if (!other || other->object != m->object || other->prot != m->prot || m->shared ||
+            other->trapped != m->trapped || other->program_fills || other->follows != m->follows ||
+            high->object_page != low->object_page + low->range.size() / page_size) {
+            break;
+        }
+        pages += other->range.size() / page_size;
+        m = other;
+    }
+    return pages;
+}
+
 }  // namespace
 
 void Faults::read(Fragment& fragment) {
@@ -83,8 +105,9 @@ void Faults::ask_for(Fragment& fragment, Mapping& m, Address at, bool write, Tid
         uint64_t pages = pager_.shared.pages(fault.key.object);
         left = fault.key.index < pages ? std::min(left, pages - fault.key.index - 1) : 0;
     }
-    fault.pages_after = left;
-    fault.pages_before = (at - mapping->range.begin) / page_size;
+    fault.pages_after = left + pages_beyond(fragment.space, m, true);
+    fault.pages_before =
+        (at - mapping->range.begin) / page_size + pages_beyond(fragment.space, m, false);
     fault.ahead = mapping->file ? file_ahead : 0;
     // The kernel shows shared objects to others, too, and trapped code is never installed.
     fault.may_wait = !pager_.shared.contains(fault.key.object) && !mapping->trapped;

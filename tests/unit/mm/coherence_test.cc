@@ -131,6 +131,48 @@ TEST_CASE("pages that nodes read and then write in turn travel exclusively at th
     CHECK(c.presence(0, page) == Presence::exclusive);
 }
 
+namespace {
+// Node 1 reads some pages that node 0 has written, one thread each, and writes every `writes`th.
+void read_pages(Cluster& c, uint64_t first, uint64_t count, uint64_t writes) {
+    for (uint64_t i = first; i < first + count; ++i) {
+        c.fault(1, {1, 7 * i}, Access::read, static_cast<Tid>(100 + i));
+        const bool is_written = writes != 0 && i % writes == 0;
+        if (is_written && c.presence(1, {1, 7 * i}) == Presence::shared) {
+            c.fault(1, {1, 7 * i}, Access::write, static_cast<Tid>(100 + i));
+        }
+        c.pass_holds();
+    }
+}
+}  // namespace
+
+TEST_CASE("first reads are granted exclusively where writes mostly follow") {
+    Cluster c(2);
+    c.add_object(1, 0);
+    for (uint64_t i = 0; i < 1000; ++i) c.members[0].memory[{1, i}] = i;
+    read_pages(c, 0, 20, 2);
+    c.fault(1, {1, 7 * 21}, Access::read, 10);
+    CHECK(c.presence(1, {1, 7 * 21}) == Presence::exclusive);
+    CHECK(c.presence(0, {1, 7 * 21}) == Presence::none);
+    CHECK(c.members[1].memory[{1, 7 * 21}] == 7 * 21);
+    // That was in vain, as the other node reads it next: it is not done again.
+    c.pass_holds();
+    c.fault(0, {1, 7 * 21}, Access::read, 11);
+    CHECK(c.presence(0, {1, 7 * 21}) == Presence::shared);
+    CHECK(c.presence(1, {1, 7 * 21}) == Presence::shared);
+}
+
+TEST_CASE("first reads are shared where few writes follow") {
+    for (const uint64_t writes : {0, 10}) {
+        Cluster c(2);
+        c.add_object(1, 0);
+        for (uint64_t i = 0; i < 1000; ++i) c.members[0].memory[{1, i}] = i;
+        read_pages(c, 0, 40, writes);
+        c.fault(1, {1, 7 * 41}, Access::read, 10);
+        CHECK(c.presence(1, {1, 7 * 41}) == Presence::shared);
+        CHECK(c.presence(0, {1, 7 * 41}) == Presence::shared);
+    }
+}
+
 TEST_CASE("read-ahead travels in runs and grows while a thread streams") {
     Cluster c(2);
     c.add_object(1, 0);
