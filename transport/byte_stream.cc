@@ -8,13 +8,18 @@
 #include <algorithm>
 #include <chrono>
 
+#include "transport/keepalive.h"
+
 namespace gpr {
 
 namespace {
 // Bytes that the kernel may hold unsent. Together with one piece of a bulk frame under way, an
 // urgent frame waits behind about 256 KiB at most.
 constexpr int kernel_queue_bytes = 128 << 10;
-constexpr unsigned tcp_user_timeout_ms = 4500;
+// Keepalive finds out sooner; a peer that reads nothing for a while, as it gets no processor, is
+// given this time as well.
+constexpr unsigned tcp_user_timeout_ms =
+    std::chrono::duration_cast<std::chrono::milliseconds>(Keepalive::stuck_after).count();
 
 bool would_block(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
 }  // namespace

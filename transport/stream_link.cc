@@ -243,13 +243,16 @@ void StreamLink::on_tick() {
     }
 }
 
-// The peer's kernel acknowledges pings whether or not its process runs. A socket that is not TCP
+// The peer's kernel acknowledges pings whether or not its process runs. If it has no room for more,
+// the kernel here probes, less and less often, and the peer's answers. A socket that is not TCP
 // ends with its peer.
 bool StreamLink::host_answers() const {
     tcp_info info{};
     socklen_t size = sizeof info;
     if (::getsockopt(stream_->fd(), IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return true;
-    return std::chrono::milliseconds(info.tcpi_last_ack_recv) < Keepalive::dead_after;
+    const bool is_probed =
+        info.tcpi_backoff > 0 && info.tcpi_probes == 0 && info.tcpi_retransmits == 0;
+    return is_probed || std::chrono::milliseconds(info.tcpi_last_ack_recv) < Keepalive::dead_after;
 }
 
 // If our own loop was held up, bytes of the peer may wait behind this timer: read them first.

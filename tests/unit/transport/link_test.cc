@@ -312,9 +312,21 @@ TEST_CASE("a quiet peer is not given up, nor one that is stopped for a while") {
     auto link = make_link(*quiet.loop, std::move(*mute.initiator));
     std::string why;
     link->on_closed([&](const Error& reason) { why = reason.message(); });
-    quiet.loop->after(6s, [&] { quiet.loop->stop(); });
+    // Another one, whose kernel soon has no room for what it does not read.
+    auto full = shake_hands(Wire::tls_v4);
+    auto busy = make_link(*quiet.loop, std::move(*full.initiator));
+    busy->on_closed([&](const Error& reason) { why = reason.message(); });
+    const std::vector<std::byte> bytes(1 << 20);
+    for (uint64_t i = 0; i < 32; i++) {
+        FrameBuilder frame;
+        frame.session().initEcho().setId(i);
+        frame.add_raw(bytes);
+        busy->send(frame, Priority::bulk);
+    }
+    quiet.loop->after(12s, [&] { quiet.loop->stop(); });  // then it has been probed 6 times
     quiet.run();
     CHECK(why == "");
+    CHECK(busy->queued_bytes() > 0);
     CHECK(quiet.initiator_closed == "");
     CHECK(quiet.acceptor_closed == "");
     CHECK(quiet.initiator->stats().frames_in >= 3);  // pings
