@@ -18,7 +18,7 @@ struct Header {
     uint64_t segment_bytes = 0;
     uint64_t check = 0;
 };
-constexpr char magic[8] = {'g', 'p', 'r', 'd', 'i', 'r', '0', '2'};
+constexpr char magic[8] = {'g', 'p', 'r', 'd', 'i', 'r', '0', '3'};
 constexpr uint64_t segment_count = 4;
 
 // A segment begins with one word, so that it can be changed atomically: the bytes used after it (32

@@ -23,6 +23,7 @@ void PageDirectory::copy_object(ObjectId from, ObjectId to) {
     Core::Object& copy = c.objects[to];
     copy.birth = original->birth;
     copy.orphan = original->orphan;
+    copy.trend = original->trend;
     copy.table = original->table.copy();
     // A device has pinned the page of the original only: the kernel has made a copy of it.
     for (const auto& [key, anchor] : c.anchors) {

@@ -159,7 +159,10 @@ Task<void> Children::split_child(pid_t pid) {
     if (process->shares_memory_with || process->stays_home) co_return;
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
-    if (thread->awaited) co_return;
+    if (thread->awaited) {  // somebody else waits for its stop
+        home_.loop.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
+        co_return;
+    }
     if (home_.debugging.waits_at_birth(*process)) co_return;
     if (process->stopped) {  // by job control: our interrupt would add a stop
         home_.loop.after(std::chrono::milliseconds(30), [this, pid] { spawn(split_child(pid)); });

@@ -133,6 +133,7 @@ Task<Result<void>> Detachment::detach_all() {
         // Born meanwhile, or its end has begun and is to be heard of.
         if (left_.size() != before) until = Clock::now() + patience;
         if (Clock::now() > until) {
+            fails();
             co_return fail(
                 fmt::format("process {} neither leaves nor ends", home_.processes.begin()->first));
         }

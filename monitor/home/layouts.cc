@@ -113,7 +113,9 @@ namespace {
 constexpr uint64_t most_extended = 4096;  // pages: each is looked at
 
 // A heap grows by some hundred kB at a time. If all of it is one object, read-ahead sees all of it.
-void extend_object_below(AddressSpace& space, Mapping& m) {
+// Not where something is known of the next pages: a copy of an object, for a child, has entries for
+// what the child does not show, too.
+void extend_object_below(AddressSpace& space, const PageDirectory& directory, Mapping& m) {
     const Mapping* below = space.find(m.range.begin - 1);
     const uint64_t count = m.range.size() / page_size;
     if (!below || below->shared || below->file || below->anchored || below->main_stack ||
@@ -122,6 +124,7 @@ void extend_object_below(AddressSpace& space, Mapping& m) {
         return;
     }
     const uint64_t next = below->object_page + below->range.size() / page_size;
+    if (directory.next_known(below->object, next, next + count) != next + count) return;
     for (uint64_t i = 0; i < count; i++) {  // the program may have moved a part (mremap)
         if (space.address_of({below->object, next + i})) return;
     }
@@ -143,7 +146,7 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     }
     Mapping m = std::get<Mapped>(*change).mapping;
     m.birth = filler;
-    extend_object_below(fragment->space, m);
+    extend_object_below(fragment->space, home_.directory, m);
     if (m.object == 0) m.object = new_object(filler);
     if (filler != directory_node) m.registered = changes.watch_faults(*fragment, m.range);
     co_await map_here(fragment, m);

@@ -24,19 +24,21 @@ Taking taking_of(const HomeProcess& process, const SentSignal& signal, bool met)
     const uint64_t bit = 1ULL << (signal.number - 1);
     if (!(process.caught_signals & bit)) return Taking::done;
     const char* where = signal.thread != 0 ? "SigPnd:" : "ShdPnd:";
-    bool pending = false;
+    std::optional<bool> pending;  // for all of them, if it is sent to the process
     Taking taking = Taking::done;
     for (const auto& [tid, thread] : process.threads) {
         if (thread->helper || !thread->remote() || (signal.thread != 0 && tid != signal.thread)) {
             continue;
         }
-        pending = pending || (trace::signal_set(tid, where) & bit);
-        if (pending ? (trace::signal_set(tid, "SigBlk:") & bit) != 0 : met) continue;
+        if (!pending) pending = (trace::signal_set(tid, where) & bit) != 0;
+        if (!*pending && met) return Taking::done;
         const auto state = scheduled(tid);
-        const bool runs = state && state->state == 'R';
         // One that has just dequeued the signal runs, too, until it stops for it.
-        if (runs && (pending || !thread->is_in(HomeThread::Business::call))) return Taking::soon;
-        if (runs || pending) taking = Taking::later;
+        const bool runs = state && state->state == 'R';
+        if (!runs && !*pending) continue;
+        if (*pending && (trace::signal_set(tid, "SigBlk:") & bit) != 0) continue;
+        if (runs && !thread->is_in(HomeThread::Business::call)) return Taking::soon;
+        taking = Taking::later;
     }
     return taking;
 }
