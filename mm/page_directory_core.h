@@ -52,6 +52,7 @@ struct PageDirectory::Core {
         bool optional = false;
         // The node of the front wish has read what another node wrote last, and now writes it.
         bool migrating = false;
+        bool foretold = false;  // see Plan
         // A sharer has lost its copy, which cannot be granted again in this version.
         bool broken_era = false;
         // Sharers that gave up their copies meanwhile; these can still be recalled.
@@ -67,7 +68,8 @@ struct PageDirectory::Core {
         }
         friend auto fields(Either<Busy> auto& x) {
             return std::tie(x.wishes, x.outstanding, x.data_from, x.round, x.leave, x.optional,
-                            x.migrating, x.broken_era, x.withdrawn, x.recalled_for, x.content);
+                            x.migrating, x.foretold, x.broken_era, x.withdrawn, x.recalled_for,
+                            x.content);
         }
     };
 
@@ -97,6 +99,8 @@ struct PageDirectory::Core {
         // Its first read has been granted. `awaits_write`: as an ordinary one, and whether a write
         // follows is to be learned.
         bool judged = false, awaits_write = false;
+        // Its owner has it to read only, and may never have written it: `last_writer` is another.
+        bool foretold = false;
         Epoch epoch = 0;
 
         void note_granted(MigrationTrend& trend, const Wish& w, bool exclusively, bool migrating);
@@ -105,7 +109,8 @@ struct PageDirectory::Core {
         uint16_t recall = 0;
         Presence leave = Presence::none;
         bool exclusive = false;
-        bool keep = false;  // the node has the content already
+        bool foretold = false;  // exclusive for a read, by the object's trend
+        bool keep = false;      // the node has the content already
     };
     struct Anchor {
         NodeId node = 0;

@@ -11,8 +11,8 @@ namespace gpr {
 namespace {
 
 // An entry: bits 0-15 nodes, 16 exclusive, 17 has a Busy, 18 anchored, 19-22 last writer, 23-25
-// migratory, 26 not as born, 27 its first read has been granted (then 23: a write is awaited),
-// 28-63 version.
+// migratory, 26 not as born, 27 its first read has been granted (then 23: a write is awaited, 24:
+// was foretold), 28-63 version.
 constexpr uint64_t busy_bit = 1ULL << 17;
 constexpr uint64_t changed_bit = 1ULL << 26;
 constexpr uint64_t judged_bit = 1ULL << 27;
@@ -46,13 +46,15 @@ PageDirectory::Core::Page PageDirectory::Core::load(const Object& o, uint64_t in
     p.judged = (e & judged_bit) != 0;
     const auto reads = static_cast<uint8_t>((e >> 23) & 7);
     p.migratory = p.judged ? 0 : reads;
-    p.awaits_write = p.judged && reads != 0;
+    p.awaits_write = p.judged && (reads & 1) != 0;
+    p.foretold = p.judged && (reads & 2) != 0;
     return p;
 }
 
 void PageDirectory::Core::store(Object& o, uint64_t index, const Page& p) {
     const uint64_t busy_now = o.table.get(index) & busy_bit;
-    const uint64_t reads = p.judged ? uint64_t{p.awaits_write} : p.migratory;
+    const uint64_t judgement = uint64_t{p.awaits_write} | uint64_t{p.foretold} << 1;
+    const uint64_t reads = p.judged ? judgement : p.migratory;
     o.table.set(index, static_cast<uint64_t>(p.nodes) | (static_cast<uint64_t>(p.exclusive) << 16) |
                            busy_now | changed_bit | (static_cast<uint64_t>(p.anchored) << 18) |
                            (static_cast<uint64_t>(p.last_writer) << 19) | (reads << 23) |
@@ -169,8 +171,9 @@ PageDirectory::Core::Plan PageDirectory::Core::plan_for(const Object& o, const P
     plan.keep = (p.nodes & self) && !p.exclusive &&
                 (w.internal || (w.have == Presence::shared && w.have_epoch == p.epoch));
     const bool may_migrate = p.exclusive && !(p.nodes & self) && w.collect == 0;
-    const bool migrates =
-        may_migrate && (p.migratory > 0 || (!p.judged && o.trend.predicts_write(b.key.index)));
+    plan.foretold = may_migrate && w.access == Access::read && p.migratory == 0 && !p.judged &&
+                    o.trend.predicts_write(b.key.index);
+    const bool migrates = plan.foretold || (may_migrate && p.migratory > 0);
     // The node gave its copy up unasked; it cannot be granted again in this version.
     const bool lost = (p.nodes & self) && !p.exclusive && !plan.keep;
     plan.exclusive = w.access == Access::write || migrates || b.broken_era || lost || p.nodes == 0;
@@ -197,6 +200,7 @@ void PageDirectory::Core::start_recall(Busy& b, const Page& p, const Wish& w, co
     b.optional = w.optional;
     b.round = round;
     b.recalled_for = w.who;
+    b.foretold = plan.foretold;
     b.migrating = plan.keep && !w.internal && p.last_writer != w.who.node &&
                   p.nodes == (bit(w.who.node) | bit(p.last_writer));
     ++stats.recalls;
@@ -264,9 +268,10 @@ void PageDirectory::Core::serve(Object& o, Busy& b, Page p, const Wish& w, const
     if (plan.exclusive) {
         stats.migratory_grants += w.access == Access::read && p.migratory > 0;
         p.note_granted(o.trend, w, true, plan.keep && b.migrating);
+        p.foretold = b.foretold && p.judged && w.access == Access::read;
         p.nodes = bit(w.who.node);
         p.exclusive = true;
-        p.last_writer = w.who.node;
+        if (!p.foretold) p.last_writer = w.who.node;
         p.epoch = next_version(p.epoch);
         b.content = {};
         b.broken_era = false;
@@ -308,7 +313,8 @@ void PageDirectory::Core::absorb(Page& p, Busy& b, NodeId from, Presence left,
     }
     if (p.exclusive) {
         p.exclusive = false;
-        p.last_writer = from;
+        if (!p.foretold) p.last_writer = from;
+        p.foretold = false;
         if (left == Presence::shared) {
             p.epoch = next_version(p.epoch);
         } else {

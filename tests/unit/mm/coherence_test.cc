@@ -159,6 +159,12 @@ TEST_CASE("first reads are granted exclusively where writes mostly follow") {
     c.fault(0, {1, 7 * 21}, Access::read, 11);
     CHECK(c.presence(0, {1, 7 * 21}) == Presence::shared);
     CHECK(c.presence(1, {1, 7 * 21}) == Presence::shared);
+    // Nor does it seem to migrate when that node writes it, which it always did.
+    c.fault(0, {1, 7 * 21}, Access::write, 11);
+    c.pass_holds();
+    c.fault(1, {1, 7 * 21}, Access::read, 10);
+    CHECK(c.presence(0, {1, 7 * 21}) == Presence::shared);
+    CHECK(c.presence(1, {1, 7 * 21}) == Presence::shared);
 }
 
 TEST_CASE("first reads are shared where few writes follow") {
