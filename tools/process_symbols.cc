@@ -60,7 +60,7 @@ std::string readable(const char* symbol) {
     return status == 0 ? plain.get() : symbol;
 }
 
-ModuleVariables variables_of(Dwfl_Module* module) {
+int add_variables(Dwfl_Module* module, void**, const char*, Dwarf_Addr, void* argument) {
     ModuleVariables found;
     const int count = dwfl_module_getsymtab(module);
     for (int i = 0; i < count; i++) {
@@ -73,7 +73,8 @@ ModuleVariables variables_of(Dwfl_Module* module) {
         found.longest = std::max(found.longest, symbol.st_size);
     }
     std::ranges::stable_sort(found.variables, {}, &ModuleVariables::Variable::begin);
-    return found;
+    static_cast<std::vector<ModuleVariables>*>(argument)->push_back(std::move(found));
+    return DWARF_CB_OK;
 }
 
 struct Walk {
@@ -152,17 +153,20 @@ std::vector<CallFrame> ProcessSymbols::frames_of(pid_t tid) const {
     return std::move(walk.frames);
 }
 
+// A library's memory without content of the file (.bss) is behind what libdwfl takes for its place,
+// so each is asked.
 std::vector<std::string> ProcessSymbols::variables_in(Range range) const {
+    if (!variables_) {
+        variables_.emplace();
+        dwfl_getmodules(dwfl_.get(), add_variables, &*variables_, 0);
+    }
     std::vector<std::string> names;
-    Dwfl_Module* module = dwfl_addrmodule(dwfl_.get(), range.begin.value);
-    if (!module) return names;
-    auto known = variables_.find(module);
-    if (known == variables_.end()) known = variables_.emplace(module, variables_of(module)).first;
-    const auto& [variables, longest] = known->second;
-    const uint64_t first = range.begin.value - std::min(longest, range.begin.value);
-    auto at = std::ranges::lower_bound(variables, first, {}, &ModuleVariables::Variable::begin);
-    for (; at != variables.end() && at->begin < range.end.value; ++at) {
-        if (at->end > range.begin.value) names.push_back(readable(at->name));
+    for (const auto& [variables, longest] : *variables_) {
+        const uint64_t first = range.begin.value - std::min(longest, range.begin.value);
+        auto at = std::ranges::lower_bound(variables, first, {}, &ModuleVariables::Variable::begin);
+        for (; at != variables.end() && at->begin < range.end.value; ++at) {
+            if (at->end > range.begin.value) names.push_back(readable(at->name));
+        }
     }
     return names;
 }

@@ -4,9 +4,9 @@
 
 #include <elfutils/libdwfl.h>
 
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -57,7 +57,7 @@ private:
     explicit ProcessSymbols(std::unique_ptr<Dwfl, EndDwfl> dwfl) : dwfl_(std::move(dwfl)) {}
 
     std::unique_ptr<Dwfl, EndDwfl> dwfl_;
-    mutable std::map<Dwfl_Module*, ModuleVariables> variables_;  // as far as asked for
+    mutable std::optional<std::vector<ModuleVariables>> variables_;  // once asked for
 };
 
 }  // namespace gpr
