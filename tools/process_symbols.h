@@ -46,7 +46,7 @@ public:
     // The calls in which a thread is, innermost first, at most 64; dwfl_attach_state() has been
     // called, and says what the thread's registers and memory are. Empty: nothing is known of it.
     [[nodiscard]] std::vector<CallFrame> frames_of(pid_t tid) const;
-    // Variables that lie there, or in part. The range is a page, or a part of one.
+    // Variables that lie there, or in part.
     [[nodiscard]] std::vector<std::string> variables_in(Range range) const;
     [[nodiscard]] Dwfl* dwfl() const { return dwfl_.get(); }
 

@@ -323,7 +323,8 @@ TEST_CASE("a quiet peer is not given up, nor one that is stopped for a while") {
         frame.add_raw(bytes);
         busy->send(frame, Priority::bulk);
     }
-    quiet.loop->after(12s, [&] { quiet.loop->stop(); });  // then it has been probed 6 times
+    quiet.loop->after(12s,
+                      [&] { quiet.loop->stop(); });  // the probes are more than 4.5 s apart by then
     quiet.run();
     CHECK(why == "");
     CHECK(busy->queued_bytes() > 0);
