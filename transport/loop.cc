@@ -1,6 +1,7 @@
 #include "transport/loop.h"
 
 #include <poll.h>
+#include <sched.h>
 #include <x86intrin.h>
 
 #include "base/uapi/io_uring.h"
@@ -18,6 +19,8 @@ constexpr uint64_t timeout_id = ~uint64_t{0};
 // it 100 µs more.
 constexpr std::chrono::microseconds spin_time{400};
 constexpr int polls_per_clock_reading = 16;
+// Who gets the processor while we poll gives it back after some microseconds, or else computes.
+constexpr std::chrono::milliseconds lent_to_who_computes{1};
 }  // namespace
 
 void Watch::reset() {
@@ -266,13 +269,21 @@ bool Loop::spin() {
     if (io_uring_sq_ready(&ring_) > 0) io_uring_submit(&ring_);
     io_uring_cqe* completion = nullptr;
     bool found = false;
-    do {
+    bool lent = false;
+    for (auto now = begin; !found && !lent && now - begin < spin_time;) {
         for (int i = 0; i < polls_per_clock_reading && !found; i++) {
             found = io_uring_peek_cqe(&ring_, &completion) == 0;
             if (!found) _mm_pause();
         }
-    } while (!found && Clock::now() - begin < spin_time);
-    spin_history_.ended(found);
+        if (found) break;
+        // What we wait for may need this processor: the kernel does not take it away from us for
+        // who has just become ready, and leaves them waiting even where another one is idle.
+        sched_yield();
+        const auto after = Clock::now();
+        lent = after - now > lent_to_who_computes;
+        now = after;
+    }
+    spin_history_.ended(found && !lent);
     return found;
 }
 
