@@ -4,6 +4,8 @@
 #include <sched.h>
 #include <x86intrin.h>
 
+#include <algorithm>
+
 #include "base/uapi/io_uring.h"
 
 namespace gpr {
@@ -19,8 +21,12 @@ constexpr uint64_t timeout_id = ~uint64_t{0};
 // it 100 µs more.
 constexpr std::chrono::microseconds spin_time{400};
 constexpr int polls_per_clock_reading = 16;
+constexpr size_t most_polled = 32;
+constexpr std::chrono::milliseconds exact_timer{2};
+constexpr std::chrono::hours longest_sleep{1};
 // Who gets the processor while we poll gives it back after some microseconds, or else computes.
 constexpr std::chrono::milliseconds lent_to_who_computes{1};
+constexpr std::chrono::microseconds ask_every{20};
 }  // namespace
 
 void Watch::reset() {
@@ -75,6 +81,11 @@ Watch Loop::watch(int fd, uint32_t events, Handler handler) {
     return {this, id};
 }
 
+Watch Loop::watch_near(int fd, uint32_t events, Handler handler) {
+    near_.insert(next_id_);
+    return watch(fd, events, std::move(handler));
+}
+
 void Loop::arm(uint64_t id, const Watched& watched) {
     io_uring_sqe* entry = sqe();
     io_uring_prep_poll_add(entry, watched.fd, watched.events);
@@ -108,6 +119,7 @@ bool Loop::complete_word(uint64_t id) {
 }
 
 void Loop::unwatch(uint64_t id) {
+    near_.erase(id);
     if (words_.erase(id) > 0) {
         io_uring_sqe* cancel = sqe();
         io_uring_prep_cancel64(cancel, id, 0);
@@ -246,6 +258,10 @@ void Loop::reap() {
     }
 }
 
+Clock::time_point Loop::first_timer() const {
+    return timers_.empty() ? Clock::time_point::max() : timers_.begin()->first.first;
+}
+
 // A timeout that stays armed costs less than one that is set up and cancelled at every wait.
 void Loop::arm_timeout() {
     if (timers_.empty() || timers_.begin()->first.first >= armed_until_) return;
@@ -269,26 +285,78 @@ bool Loop::spin() {
     if (io_uring_sq_ready(&ring_) > 0) io_uring_submit(&ring_);
     io_uring_cqe* completion = nullptr;
     bool found = false;
-    bool lent = false;
-    for (auto now = begin; !found && !lent && now - begin < spin_time;) {
+    bool wanted = true;
+    auto ask_at = begin + ask_every;
+    const auto end = std::min(begin + spin_time, first_timer());
+    for (auto now = begin; !found && wanted && now < end;) {
         for (int i = 0; i < polls_per_clock_reading && !found; i++) {
             found = io_uring_peek_cqe(&ring_, &completion) == 0;
             if (!found) _mm_pause();
         }
-        if (found) break;
         // What we wait for may need this processor: the kernel does not take it away from us for
         // who has just become ready, and leaves them waiting even where another one is idle.
-        sched_yield();
+        if (!found) sched_yield();
         const auto after = Clock::now();
-        lent = after - now > lent_to_who_computes;
+        wanted = after - now < lent_to_who_computes;
         now = after;
+        if (wanted && now > ask_at) {
+            wanted = nothing_runs_();
+            ask_at = now + ask_every;
+        }
     }
-    spin_history_.ended(found && !lent);
-    return found;
+    const bool timer_is_due = !found && wanted && end != begin + spin_time;
+    if (!timer_is_due) spin_history_.ended(found && wanted);
+    return found || timer_is_due;
+}
+
+// A request of the ring for an event wakes us where we fell asleep, poll(2) where the kernel wants
+// us. So we sleep in poll(2) for the very events that the ring has been asked for, and let the ring
+// tell of them. It would not tell us of words and of synchronised files there: an eventfd that is
+// registered with a ring misses events that come from other eventfds (Linux 6.18). And poll(2) may
+// be late by 50 µs.
+bool Loop::can_sleep_in_poll() const {
+    return !near_.empty() && words_.empty() && synchronising_.empty() &&
+           watched_.size() + receiving_.size() <= most_polled &&
+           (timers_.empty() || first_timer() - Clock::now() > exact_timer);
+}
+
+void Loop::sleep_in_poll() {
+    if (io_uring_sq_ready(&ring_) > 0) io_uring_submit(&ring_);
+    io_uring_cqe* completion = nullptr;
+    if (io_uring_peek_cqe(&ring_, &completion) == 0) return;
+    polled_.clear();
+    for (const auto& [id, watched] : watched_) {
+        polled_.push_back({watched.fd, static_cast<short>(watched.events), 0});
+    }
+    for (const auto& [id, receiving] : receiving_) {
+        if (receiving.owner && receiving.handler) polled_.push_back({receiving.fd, POLLIN, 0});
+    }
+    const auto left = first_timer() == Clock::time_point::max()
+                          ? std::chrono::nanoseconds(longest_sleep)
+                          : std::chrono::nanoseconds(first_timer() - Clock::now());
+    timespec most{};
+    if (left.count() > 0 && !(*ring_.sq.kflags & IORING_SQ_TASKRUN)) {
+        most = {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
+    }
+    if (ppoll(polled_.data(), polled_.size(), &most, nullptr) <= 0) return;
+    // A list of mounts tells of a change only once: to us, and not to the ring.
+    std::vector<uint64_t> told;
+    size_t at = 0;
+    for (const auto& [id, watched] : watched_) {
+        if (polled_[at++].revents & POLLPRI) told.push_back(id);
+    }
+    for (const uint64_t id : told) {
+        auto it = watched_.find(id);
+        if (it == watched_.end()) continue;
+        auto handler = it->second.handler;  // a copy, because the handler may unwatch itself
+        (*handler)(POLLPRI);
+    }
 }
 
 void Loop::wait() {
     if (nothing_runs_ && spin_history_.wanted() && nothing_runs_() && spin()) return;
+    if (can_sleep_in_poll()) return sleep_in_poll();
+    arm_timeout();
     io_uring_submit_and_wait(&ring_, 1);
 }
 
@@ -300,7 +368,6 @@ void Loop::run() {
         if (before_sleep_) before_sleep_();
         if (stopped_) break;
         if (!ready_.empty()) continue;
-        arm_timeout();
         wait();
         reap();
     }

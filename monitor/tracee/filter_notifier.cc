@@ -20,7 +20,7 @@ void FilterNotifier::listen(std::shared_ptr<Fd> listener) {
     const int fd = listener->get();
     // Linux 6.6: caller and supervisor, of whom one runs at a time, then stay on one processor.
     ioctl(fd, SECCOMP_IOCTL_NOTIF_SET_FLAGS, SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP);
-    auto watch = loop_.watch(fd, POLLIN, [this, fd](uint32_t revents) {
+    auto watch = loop_.watch_near(fd, POLLIN, [this, fd](uint32_t revents) {
         if (revents & POLLIN) {
             poll(fd);
         } else {

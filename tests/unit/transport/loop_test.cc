@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <linux/futex.h>
 #include <poll.h>
+#include <sched.h>
+#include <sys/mount.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -11,8 +13,10 @@
 #include <atomic>
 #include <cerrno>
 #include <climits>
+#include <cstring>
 #include <functional>
 #include <memory>
+#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -162,4 +166,131 @@ TEST_CASE("a file is synchronised in the background, and an error is told") {
     loop->run();
     std::ranges::sort(results);
     CHECK(results == std::vector{-EBADF, 0});
+}
+
+namespace {
+
+struct Pipe {
+    Fd out, in;
+    Pipe() {
+        int both[2];
+        REQUIRE(pipe2(both, O_NONBLOCK | O_CLOEXEC) == 0);
+        out = Fd(both[0]);
+        in = Fd(both[1]);
+    }
+    void write_byte() const { REQUIRE(write(in.get(), "x", 1) == 1); }
+    void read_byte() const {
+        char byte = 0;
+        REQUIRE(read(out.get(), &byte, 1) == 1);
+    }
+};
+
+}  // namespace
+
+TEST_CASE("descriptors that are watched near, others and timers are heard while the loop sleeps") {
+    auto loop = std::move(*Loop::create());
+    Pipe near, far;
+    std::vector<std::string> heard;
+    Watch of_near = loop->watch_near(near.out.get(), POLLIN, [&](uint32_t) {
+        near.read_byte();
+        heard.emplace_back("near");
+        loop->after(10ms, [&] {
+            heard.emplace_back("timer");
+            far.write_byte();
+        });
+    });
+    Watch of_far = loop->watch(far.out.get(), POLLIN, [&](uint32_t) {
+        far.read_byte();
+        heard.emplace_back("far");
+        if (heard.size() >= 30) return loop->stop();
+        near.write_byte();
+    });
+    std::thread other([&] {  // not before the loop sleeps
+        std::this_thread::sleep_for(20ms);
+        near.write_byte();
+    });
+    loop->run();
+    other.join();
+    REQUIRE(heard.size() == 30);
+    for (size_t i = 0; i < heard.size(); i += 3) {
+        CHECK(heard[i] == "near");
+        CHECK(heard[i + 1] == "timer");
+        CHECK(heard[i + 2] == "far");
+    }
+}
+
+TEST_CASE("a change that a descriptor tells of only once is heard beside what is watched near") {
+    // A mount namespace of our own, where there is one.
+    if (unshare(CLONE_NEWNS) != 0 || mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr)) {
+        MESSAGE("no mounts: ", strerror(errno));
+        return;
+    }
+    auto loop = std::move(*Loop::create());
+    Pipe near;
+    Watch of_near = loop->watch_near(near.out.get(), POLLIN, [&](uint32_t) {});
+    const Fd mounts(open("/proc/self/mounts", O_RDONLY | O_CLOEXEC));
+    int heard = 0;
+    Watch of_mounts = loop->watch(mounts.get(), POLLPRI, [&](uint32_t) {
+        heard++;
+        loop->after(10ms, [&] { loop->stop(); });
+    });
+    for (int round = 1; round <= 20; round++) {
+        std::thread other([&] {  // not before the loop sleeps
+            std::this_thread::sleep_for(10ms);
+            if (round % 2) {
+                CHECK(mount("none", "/mnt", "tmpfs", 0, nullptr) == 0);
+            } else {
+                CHECK(umount("/mnt") == 0);
+            }
+        });
+        const auto late = loop->after(5s, [&] { loop->stop(); });
+        loop->run();
+        loop->cancel(late);
+        other.join();
+        CHECK(heard >= round);
+    }
+}
+
+TEST_CASE("what is watched near is heard as long as it lasts, also beside others that never rest") {
+    auto loop = std::move(*Loop::create());
+    bool spins = false;
+    SUBCASE("when the loop sleeps") {}
+    SUBCASE("when it polls") { spins = true; }
+    if (spins) loop->spin_while([] { return true; });
+    Pipe near, far;
+    near.write_byte();
+    far.write_byte();
+    int near_heard = 0, far_heard = 0;
+    Watch of_far = loop->watch(far.out.get(), POLLIN, [&](uint32_t) { far_heard++; });
+    Watch of_near = loop->watch_near(near.out.get(), POLLIN, [&](uint32_t) {
+        if (++near_heard == 100) loop->stop();
+    });
+    auto late = loop->after(10s, [&] { loop->stop(); });
+    loop->run();
+    loop->cancel(late);
+    CHECK(near_heard == 100);
+    CHECK(far_heard > 0);
+}
+
+TEST_CASE("any number may be watched near, and each may end its own watch and another's") {
+    auto loop = std::move(*Loop::create());
+    constexpr size_t many = 40;  // more than are looked at each time
+    std::vector<Pipe> pipes(many);
+    std::vector<Watch> watches(many);
+    std::vector<int> heard(many);
+    size_t all = 0;
+    for (size_t i = 0; i < many; i++) {
+        watches[i] = loop->watch_near(pipes[i].out.get(), POLLIN, [&, i](uint32_t) {
+            heard[i]++;
+            all++;
+            watches[i].reset();
+            if (i % 2 == 0) watches[i + 1].reset();  // it has an event, too
+        });
+        pipes[i].write_byte();
+    }
+    loop->after(100ms, [&] { loop->stop(); });
+    loop->run();
+    for (size_t i = 0; i < many; i++) CHECK(heard[i] <= 1);
+    for (size_t i = 0; i < many; i += 2) CHECK(heard[i] + heard[i + 1] >= 1);
+    CHECK(all >= many / 2);
 }
