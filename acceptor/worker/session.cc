@@ -76,14 +76,20 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     if (peer.watches_futexes) worker_.futexes.watch_futexes();  // while home is busy as well
 }
 
-bool WorkerSession::nothing_runs() const {
-    size_t waiting = worker_.pager.faults.faulting();
+bool WorkerSession::nothing_runs() {
+    RunningThreads::Counts counts{.processes = worker_.processes.size()};
+    counts.waiting = worker_.pager.faults.faulting();
     std::set<const FilterNotifier*> counted;
     for (const auto& [pid, process] : worker_.processes) {
+        counts.threads += process->threads.size();
         const FilterNotifier* notifier = process->notifier.get();
-        if (notifier && counted.insert(notifier).second) waiting += notifier->waiting();
+        if (notifier && counted.insert(notifier).second) counts.waiting += notifier->waiting();
     }
-    return waiting >= worker_.owners.size() && waiting > 0;
+    const size_t tasks = worker_.owners.size();
+    counts.helpers = tasks - std::min(tasks, counts.threads);
+    return counts.waiting > 0 && !running_threads_.any(counts, [this](const auto& each) {
+        for (const auto& [pid, process] : worker_.processes) each(process->host_pid);
+    });
 }
 
 void WorkerSession::on_wait(pid_t host_tid, WaitStatus status) {

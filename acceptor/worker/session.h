@@ -7,6 +7,7 @@
 #include "acceptor/worker/event_reports.h"
 #include "acceptor/worker/run_worker.h"
 #include "acceptor/worker/worker.h"
+#include "monitor/node/running_threads.h"
 
 namespace gpr {
 
@@ -23,10 +24,10 @@ private:
     void on_wait(pid_t host_tid, WaitStatus status);
     void on_pages(const std::shared_ptr<ReceivedFrame>& frame);
     void on_link_closed(const Error& reason);
-    // All threads here wait for us.
-    [[nodiscard]] bool nothing_runs() const;
+    [[nodiscard]] bool nothing_runs();
 
     worker::Worker worker_;
+    RunningThreads running_threads_;
     worker::EventReports event_reports_{worker_};
 };
 

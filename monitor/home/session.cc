@@ -30,6 +30,7 @@
 #include "monitor/home/growth.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
+#include "monitor/home/idle_home.h"
 #include "monitor/home/images.h"
 #include "monitor/home/kept_calls.h"
 #include "monitor/home/layouts.h"
@@ -77,17 +78,14 @@ HomeSession::HomeSession(Loop& loop, Waits& waits, home::Acceptors acceptors,
     : home_(std::make_unique<home::Home>(loop, waits, std::move(acceptors), options, outputs,
                                          std::move(stub_code))) {
     events_ = std::make_unique<home::EventStream>(*home_);
+    idle_ = std::make_unique<home::IdleHome>(*home_);
     home_->on_wait = [this](pid_t tid, WaitStatus status) { on_wait(tid, status); };
     home_->on_notification = [this](const Notification& n) { on_notification(n); };
     auto reports = std::make_unique<FilterNotifier>(
         home_->loop, [this](const Notification& n) { on_notification(n); });
     home_->filter_notifier = reports.get();
     home_->notifier = std::move(reports);
-    home_->loop.spin_while([this] {
-        const size_t threads = home_->supervised_threads();
-        return threads > 0 &&
-               home_->notifier->waiting() + home_->pager.faults.faulting() >= threads;
-    });
+    home_->loop.spin_while([this] { return idle_->nothing_runs(); });
     take_faults();
     home_->acceptors.each([this](home::RemoteNode& node) { hear(node); });
     home_->pager.messages.watch_queue([this] {

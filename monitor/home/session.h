@@ -32,6 +32,7 @@ struct WaitStatus;
 
 namespace home {
 class EventStream;
+class IdleHome;
 struct Home;
 }  // namespace home
 
@@ -97,6 +98,7 @@ private:
 
     std::unique_ptr<home::Home> home_;
     std::unique_ptr<home::EventStream> events_;
+    std::unique_ptr<home::IdleHome> idle_;
 };
 
 }  // namespace gpr
