@@ -53,6 +53,41 @@ for d in $(seq 40); do mkdir d$d; for f in $(seq 25); do echo "$d $f" > d$d/f$f;
 git add . && git commit -qm all
 """
 TEXT = f"seq {TEXT_LINES} | awk '{{print $1 * 7919 % 1000003, \"line\", $1}}' > text"
+NGINX = """
+chmod 755 .. && chmod 777 . && mkdir temp && chmod 777 temp && seq 4000 > page
+cat > conf <<X
+daemon off; worker_processes 1; pid $PWD/pid; error_log stderr; user nobody nogroup;
+events { worker_connections 64; }
+http { access_log off; client_body_temp_path $PWD/temp;
+       server { listen unix:$PWD/socket; root $PWD; } }
+X
+"""
+# It refuses to be root: it and its folders are another user's, who has to reach them, and have what
+# `gpr setup` grants. (The mount is in the bench's own namespace.)
+POSTGRES = """
+chmod 755 .. && mkdir server && chown postgres server && cd server
+setpriv --reuid=postgres --regid=postgres --clear-groups initdb -D data -A trust --no-sync
+mknod -m 666 ../device c $(stat -c '0x%t 0x%T' /dev/userfaultfd)
+mount --bind ../device /dev/userfaultfd
+"""
+GO = """
+cat > work.go <<X
+package main
+import "fmt"
+func main() {
+  sums := make(chan int)
+  for part := 0; part < 4; part++ {
+    go func(x, s int) {
+      for i := 0; i < 200000000; i++ { x ^= x << 13; x ^= x >> 7; x ^= x << 17; s += x & 7 }
+      sums <- s
+    }(part+1, 0)
+  }
+  fmt.Println(<-sums + <-sums + <-sums + <-sums)
+}
+X
+GOCACHE=$PWD/cache CGO_ENABLED=0 go build -o work work.go
+"""
+WAIT_FOR = "for i in $(seq 100); do %s >/dev/null 2>&1 && break; sleep 0.05; done"
 BYTES = "head -c 24000000 /dev/urandom | xxd -p -c 61 > data"
 
 BASKET = [
@@ -103,6 +138,35 @@ BASKET = [
     Row("java", "java T.java", "cat > T.java <<'X'\npublic class T { public static void "
         "main(String[] a) { long s = 0; for (long i = 0; i < 2000000000L; i++) s += i ^ (i >> 3); "
         "System.out.println(s); } }\nX", computes=True, needs=("java",)),
+    Row("redis", "redis-server --port 0 --unixsocket socket --save '' >log & "
+        + WAIT_FOR % "redis-cli -e -s socket ping" + "; redis-benchmark -s socket -q -t set,get "
+        "-n 20000 -c 10 >/dev/null; redis-cli -s socket shutdown nosave; wait",
+        needs=("redis-server", "redis-benchmark")),
+    Row("nginx", "nginx -p $PWD -c $PWD/conf & " + WAIT_FOR
+        % "curl -sf --unix-socket socket http://x/page" + "; curl -sf --unix-socket socket -o "
+        "/dev/null 'http://x/page?[1-3000]'; kill -QUIT $!; wait", NGINX, needs=("nginx", "curl")),
+    Row("postgres", "export PGHOST=$PWD/server PGPORT=7791 PGUSER=postgres; cd server; "
+        "setpriv --reuid=postgres --regid=postgres --clear-groups postgres -D data -k $PWD -h '' "
+        "-p 7791 >log 2>&1 & " + WAIT_FOR % "psql -c 'select 1'" + "; "
+        "pgbench -i -q -s 1 >log 2>&1 && pgbench -n -c 2 -t 300 >log 2>&1; kill -INT $!; wait",
+        POSTGRES, needs=("postgres", "initdb", "pgbench", "psql")),
+    Row("pip install", "rm -rf t && {python} -m pip install -q --no-index --no-deps --target t "
+        "$({python} -c 'import ensurepip as e; print(e.__path__[0])')/_bundled/pip-*.whl",
+        module="pip"),
+    Row("ffmpeg", "ffmpeg -v error -f lavfi -i testsrc=size=640x360:rate=25:duration=4 -c:v "
+        "libx264 -threads 2 -f h264 - </dev/null | wc -c", computes=True, needs=("ffmpeg",)),
+    Row("go", "./work", GO, computes=True, needs=("go",)),
+    Row("import tensorflow", "{python} -c 'import tensorflow' 2>/dev/null", module="tensorflow",
+        library="*tensorflow*"),
+    Row("tensorflow training", "{python} train.py 2>/dev/null", """cat > train.py <<'X'
+import tensorflow as tf
+tf.random.set_seed(1)
+model = tf.keras.Sequential([tf.keras.layers.Conv2D(32, 3, activation="relu"),
+                             tf.keras.layers.Flatten(), tf.keras.layers.Dense(10)])
+model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+x, y = tf.random.normal((640, 32, 32, 3)), tf.random.uniform((640,), 0, 10, tf.int32)
+model.fit(x, y, batch_size=64, epochs=4, verbose=0)
+X""", computes=True, module="tensorflow", library="*tensorflow*"),
     Row("import torch", "{python} -c 'import torch'", module="torch", library="*libtorch*"),
     Row("torch training", "{python} train.py", """cat > train.py <<'X'
 import torch

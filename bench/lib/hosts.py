@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 sys.path.append(str(Path(__file__).resolve().parents[2] / "tests" / "lib"))
@@ -13,7 +14,33 @@ INITIATOR, ACCEPTOR = "initiator", "acceptor"
 ADDRESSES = {INITIATOR: INITIATOR_IP, ACCEPTOR: ACCEPTOR_IP}
 TBF_BURST, TBF_LATENCY = "256kb", "50ms"
 
+READY_S = 0.5  # until it has made what sessions find ready
+
 __all__ = ["ACCEPTOR", "ADDRESSES", "Hosts", "INITIATOR", "LaneError"]
+
+
+def _descendants(pid: int) -> list[int]:
+    children: dict[int, list[int]] = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(stat.read_text().rpartition(")")[2].split()[1])
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+        children.setdefault(parent, []).append(int(stat.parent.name))
+    found = [pid]
+    for one in found:
+        found += children.get(one, [])
+    return found
+
+
+def _place_all(pid: int, processors: set[int]) -> None:
+    """A process's threads, and its descendants'. One that ends meanwhile needs no place."""
+    for one in _descendants(pid):
+        try:
+            for task in Path(f"/proc/{one}/task").iterdir():
+                os.sched_setaffinity(int(task.name), processors)
+        except (ProcessLookupError, FileNotFoundError):
+            continue
 
 
 class Hosts:
@@ -49,9 +76,11 @@ class Hosts:
             self.processors = {INITIATOR: set(ordered), ACCEPTOR: set(ordered)}
 
     def start_acceptor(self) -> None:
-        """Also moves one that runs: the sessions it forks inherit its processors."""
+        """Also moves one that runs, and what it has ready for sessions: the sessions inherit its
+        processors."""
         self.lane.ensure_acceptor()
-        os.sched_setaffinity(self.lane.acceptor_pid, self.processors[ACCEPTOR])
+        time.sleep(READY_S)
+        _place_all(self.lane.acceptor_pid, self.processors[ACCEPTOR])
 
     def command(self, host: str, command: list[str]) -> list[str]:
         """The command as it is started on that host."""
