@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sched.h>
+#include <sys/epoll.h>
 #include <x86intrin.h>
 
 #include <algorithm>
@@ -9,6 +10,8 @@
 #include "base/uapi/io_uring.h"
 
 namespace gpr {
+
+using namespace std::chrono_literals;
 
 namespace {
 constexpr unsigned ring_entries = 256;
@@ -23,7 +26,7 @@ constexpr std::chrono::microseconds spin_time{400};
 constexpr int polls_per_clock_reading = 16;
 constexpr size_t most_polled = 32;
 constexpr std::chrono::milliseconds exact_timer{2};
-constexpr std::chrono::hours longest_sleep{1};
+constexpr std::chrono::nanoseconds longest_sleep = std::chrono::minutes(1);
 // Who gets the processor while we poll gives it back after some microseconds, or else computes.
 constexpr std::chrono::milliseconds lent_to_who_computes{1};
 constexpr std::chrono::microseconds ask_every{20};
@@ -76,7 +79,7 @@ io_uring_sqe* Loop::sqe() {
 
 Watch Loop::watch(int fd, uint32_t events, Handler handler) {
     uint64_t id = next_id_++;
-    auto& w = watched_[id] = {fd, events, std::make_shared<Handler>(std::move(handler))};
+    auto& w = watched_[id] = {fd, events, std::make_shared<Handler>(std::move(handler)), Fd{}};
     arm(id, w);
     return {this, id};
 }
@@ -88,7 +91,11 @@ Watch Loop::watch_near(int fd, uint32_t events, Handler handler) {
 
 void Loop::arm(uint64_t id, const Watched& watched) {
     io_uring_sqe* entry = sqe();
-    io_uring_prep_poll_add(entry, watched.fd, watched.events);
+    if (watched.epoll) {
+        io_uring_prep_poll_add(entry, watched.epoll.get(), POLLIN);
+    } else {
+        io_uring_prep_poll_add(entry, watched.fd, watched.events);
+    }
     io_uring_sqe_set_data64(entry, id);
 }
 
@@ -198,9 +205,30 @@ void Loop::complete_watch(uint64_t id, int result) {
     auto it = watched_.find(id);
     if (it == watched_.end() || result == -ECANCELED) return;
     auto handler = it->second.handler;  // a copy, because the handler may unwatch itself
-    (*handler)(result < 0 ? POLLERR : static_cast<uint32_t>(result));
+    auto revents = result < 0 ? uint32_t{POLLERR} : static_cast<uint32_t>(result);
+    if (it->second.epoll) {
+        epoll_event event{};
+        revents = epoll_wait(it->second.epoll.get(), &event, 1, 0) == 1 ? event.events : 0;
+    }
+    revents &= it->second.events | POLLERR | POLLHUP | POLLNVAL;
+    if (revents != 0) {
+        (*handler)(revents);
+    } else if (!it->second.epoll) {
+        look_through_epoll(it->second);
+    }
     it = watched_.find(id);
     if (it != watched_.end()) arm(id, it->second);
+}
+
+// The ring also tells that the other end sends no more (POLLRDHUP), which nobody asked for and
+// which lasts. epoll(7) does not.
+void Loop::look_through_epoll(Watched& watched) {
+    Fd epoll(epoll_create1(EPOLL_CLOEXEC));
+    epoll_event event{};
+    event.events = watched.events;
+    if (epoll && epoll_ctl(epoll.get(), EPOLL_CTL_ADD, watched.fd, &event) == 0) {
+        watched.epoll = std::move(epoll);
+    }
 }
 
 Loop::TimerId Loop::after(std::chrono::nanoseconds delay, std::function<void()> work) {
@@ -312,10 +340,12 @@ bool Loop::spin() {
 // A request of the ring for an event wakes us where we fell asleep, poll(2) where the kernel wants
 // us. So we sleep in poll(2) for the very events that the ring has been asked for, and let the ring
 // tell of them. It would not tell us of words and of synchronised files there: an eventfd that is
-// registered with a ring misses events that come from other eventfds (Linux 6.18). And poll(2) may
-// be late by 50 µs.
-bool Loop::can_sleep_in_poll() const {
-    return !near_.empty() && words_.empty() && synchronising_.empty() &&
+// registered with a ring misses events that come from other eventfds (Linux 6.18). Nor do we sleep
+// there after poll(2) saw an event of which the ring knows nothing: records of BPF that wake nobody
+// yet, a descriptor that was closed.
+bool Loop::can_sleep_in_poll() {
+    return !std::exchange(polled_in_vain_, false) && (ring_.flags & IORING_SETUP_DEFER_TASKRUN) &&
+           !near_.empty() && words_.empty() && synchronising_.empty() &&
            watched_.size() + receiving_.size() <= most_polled &&
            (timers_.empty() || first_timer() - Clock::now() > exact_timer);
 }
@@ -331,14 +361,15 @@ void Loop::sleep_in_poll() {
     for (const auto& [id, receiving] : receiving_) {
         if (receiving.owner && receiving.handler) polled_.push_back({receiving.fd, POLLIN, 0});
     }
-    const auto left = first_timer() == Clock::time_point::max()
-                          ? std::chrono::nanoseconds(longest_sleep)
-                          : std::chrono::nanoseconds(first_timer() - Clock::now());
-    timespec most{};
-    if (left.count() > 0 && !(*ring_.sq.kflags & IORING_SQ_TASKRUN)) {
-        most = {left.count() / 1'000'000'000, left.count() % 1'000'000'000};
-    }
-    if (ppoll(polled_.data(), polled_.size(), &most, nullptr) <= 0) return;
+    // poll(2) may be late by a thousandth part, or five of them: the ring does the rest.
+    std::chrono::nanoseconds most = longest_sleep;
+    if (!timers_.empty()) most = std::min(most, first_timer() - Clock::now());
+    most -= std::max<std::chrono::nanoseconds>(exact_timer, most / 200);
+    if (most < 0ns || (*ring_.sq.kflags & IORING_SQ_TASKRUN)) most = 0ns;
+    const timespec timeout{most.count() / 1'000'000'000, most.count() % 1'000'000'000};
+    const int found = ppoll(polled_.data(), polled_.size(), &timeout, nullptr);
+    polled_in_vain_ = found != 0 && io_uring_peek_cqe(&ring_, &completion) != 0;
+    if (found <= 0) return;
     // A list of mounts tells of a change only once: to us, and not to the ring.
     std::vector<uint64_t> told;
     size_t at = 0;
@@ -346,6 +377,7 @@ void Loop::sleep_in_poll() {
         if (polled_[at++].revents & POLLPRI) told.push_back(id);
     }
     for (const uint64_t id : told) {
+        polled_in_vain_ = false;
         auto it = watched_.find(id);
         if (it == watched_.end()) continue;
         auto handler = it->second.handler;  // a copy, because the handler may unwatch itself

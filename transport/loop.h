@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/fd.h"
 #include "base/result.h"
 #include "base/task.h"
 #include "transport/spin.h"
@@ -130,7 +131,8 @@ public:
     void before_sleep(std::function<void()> work) { before_sleep_ = std::move(work); }
 
     // While `nothing_runs` says that no thread we serve could use the processor, and no other
-    // process wants it, the loop polls for events a short time before it sleeps.
+    // process wants it, the loop polls for events a short time before it sleeps. It asks again
+    // every 20 µs.
     void spin_while(std::function<bool()> nothing_runs) { nothing_runs_ = std::move(nothing_runs); }
 
     // Returns after stop(); may be called again.
@@ -144,6 +146,7 @@ private:
         int fd;
         uint32_t events;
         std::shared_ptr<Handler> handler;
+        Fd epoll;  // see look_through_epoll()
     };
 
     struct Receiving {
@@ -157,6 +160,7 @@ private:
     void end_reception(uint64_t id);
     bool complete_reception(uint64_t id, int result);
     void complete_watch(uint64_t id, int result);
+    static void look_through_epoll(Watched& watched);
     bool complete_word(uint64_t id);
     bool complete_synchronising(uint64_t id, int result);
     void arm_timeout();
@@ -169,7 +173,7 @@ private:
     void wait();
     bool spin();
     [[nodiscard]] Clock::time_point first_timer() const;
-    [[nodiscard]] bool can_sleep_in_poll() const;
+    [[nodiscard]] bool can_sleep_in_poll();
     void sleep_in_poll();
 
     io_uring ring_{};
@@ -185,6 +189,7 @@ private:
     Clock::time_point armed_until_ = Clock::time_point::max();
     __kernel_timespec timeout_{};
     std::vector<pollfd> polled_;  // while we sleep there
+    bool polled_in_vain_ = false;
     std::map<std::pair<Clock::time_point, TimerId>, std::function<void()>> timers_;
     std::unordered_map<TimerId, Clock::time_point> timers_due_;
     std::deque<std::function<void()>> ready_;

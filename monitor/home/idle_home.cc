@@ -3,27 +3,21 @@
 #include <utility>
 
 #include "monitor/home/home.h"
-#include "monitor/paging/fragment.h"
 
 namespace gpr::home {
 
-namespace {
-
-size_t helpers_of(const HomeProcess& process) {
-    if (!process.fragment) return 0;
-    return process.fragment->waker() ? 3 : 2;  // page mover, executor
-}
-
-}  // namespace
-
 bool IdleHome::nothing_runs() {
-    RunningThreads::Counts counts{.threads = home_.supervised_threads()};
-    counts.waiting = home_.notifier->waiting() + home_.pager.faults.faulting();
+    RunningThreads::Counts counts;
     for (const auto& [pid, process] : home_.processes) {
         if (process->rest) continue;
         counts.processes++;
-        counts.helpers += helpers_of(*process);
+        for (const auto& [tid, thread] : process->threads) {
+            (thread->helper ? counts.helpers : counts.threads)++;
+        }
     }
+    // Helpers that park on a futex are not among those who wait.
+    if (home_.call_stops) counts.helpers = 0;
+    counts.waiting = home_.notifier->waiting() + home_.pager.faults.faulting();
     return counts.threads > 0 && !running_threads_.any(counts, [this](const auto& each) {
         for (const auto& [pid, process] : home_.processes) {
             if (!process->rest) each(pid);

@@ -7,13 +7,14 @@ namespace gpr {
 
 namespace {
 
-constexpr std::chrono::microseconds a_moment{100};
+constexpr std::chrono::milliseconds a_moment{1};
 constexpr uint64_t tolerated_share = 4;  // one part in four: a thread that is falling asleep
 
 uint64_t cpu_time_ns(pid_t process) {
-    clockid_t clock{};
+    // What clock_getcpuclockid(3) returns, without the system call that it makes.
+    const clockid_t clock = static_cast<clockid_t>(~static_cast<unsigned>(process) << 3 | 2);
     timespec time{};
-    if (clock_getcpuclockid(process, &clock) != 0 || clock_gettime(clock, &time) != 0) return 0;
+    if (process <= 0 || clock_gettime(clock, &time) != 0) return 0;
     return static_cast<uint64_t>(time.tv_sec) * 1'000'000'000 + static_cast<uint64_t>(time.tv_nsec);
 }
 

@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -270,6 +271,52 @@ TEST_CASE("what is watched near is heard as long as it lasts, also beside others
     loop->cancel(late);
     CHECK(near_heard == 100);
     CHECK(far_heard > 0);
+}
+
+TEST_CASE("the loop rests while what it has not asked for lasts") {
+    auto loop = std::move(*Loop::create());
+    Pipe near;
+    Watch of_near;
+    SUBCASE("asleep in the ring") {}
+    SUBCASE("asleep in poll(2)") {
+        of_near = loop->watch_near(near.out.get(), POLLIN, [](uint32_t) {});
+    }
+    int ends[2];
+    REQUIRE(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) == 0);
+    const Fd held(ends[0]);
+    Fd name(ends[1]);
+    REQUIRE(shutdown(held.get(), SHUT_RD) == 0);  // POLLRDHUP lasts
+    std::vector<uint32_t> heard;
+    Watch of_held = loop->watch(held.get(), 0, [&](uint32_t revents) {
+        heard.push_back(revents);
+        loop->stop();
+    });
+    int turns = 0;
+    loop->before_sleep([&] { turns++; });
+    loop->after(100ms, [&] { loop->stop(); });
+    loop->run();
+    CHECK(heard.empty());
+    CHECK(turns < 50);
+    name.reset();
+    const auto late = loop->after(10s, [&] { loop->stop(); });
+    loop->run();
+    loop->cancel(late);
+    REQUIRE(heard.size() == 1);
+    CHECK(heard[0] == POLLHUP);
+}
+
+TEST_CASE("the loop rests although poll(2) sees an event that its ring does not") {
+    auto loop = std::move(*Loop::create());
+    Pipe near;
+    Watch of_near = loop->watch_near(near.out.get(), POLLIN, [](uint32_t) {});
+    auto other = std::make_unique<Pipe>();
+    Watch of_other = loop->watch(other->out.get(), POLLIN, [](uint32_t) {});
+    int turns = 0;
+    loop->before_sleep([&] { turns++; });
+    loop->after(1ms, [&] { other.reset(); });  // the ring has its file, poll(2) finds no descriptor
+    loop->after(100ms, [&] { loop->stop(); });
+    loop->run();
+    CHECK(turns < 50);
 }
 
 TEST_CASE("any number may be watched near, and each may end its own watch and another's") {
