@@ -1,7 +1,5 @@
 #include "monitor/home/idle_home.h"
 
-#include <utility>
-
 #include "monitor/home/home.h"
 
 namespace gpr::home {

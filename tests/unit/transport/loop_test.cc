@@ -321,7 +321,7 @@ TEST_CASE("the loop rests although poll(2) sees an event that its ring does not"
 
 TEST_CASE("any number may be watched near, and each may end its own watch and another's") {
     auto loop = std::move(*Loop::create());
-    constexpr size_t many = 40;  // more than are looked at each time
+    constexpr size_t many = 40;  // more than the loop looks at in poll(2)
     std::vector<Pipe> pipes(many);
     std::vector<Watch> watches(many);
     std::vector<int> heard(many);
