@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -157,6 +158,13 @@ bool AcceptorFiles::is_missing(const HomeProcess& process, std::string_view path
     return found != 0 && errno == ENOENT;
 }
 
+// Whether home has such a folder, or a link to one.
+bool AcceptorFiles::is_folder(const HomeProcess& process, std::string_view path) {
+    struct stat here {};
+    const auto name = fmt::format("/proc/{}/root{}", process.pid, path);
+    return stat(name.c_str(), &here) == 0 && S_ISDIR(here.st_mode);
+}
+
 std::optional<NodeId> AcceptorFiles::owner_of_path(const HomeProcess& process,
                                                    std::string_view path) const {
     const PathVerdict verdict = paths_.owner_of(path);
@@ -188,14 +196,19 @@ bool AcceptorFiles::names_acceptors_file(const HomeProcess& process, const Notif
     return path && owner_of_path(process, *path).has_value();
 }
 
+// Who only asks about a folder that is here, too, learns that there is one, as it would there; who
+// wants something in it names that, or opens the folder.
 bool AcceptorFiles::may_use_acceptors_file(const HomeProcess& process,
                                            const Notification& n) const {
     const auto path = path_named_by(process, n);
     if (!path) return false;
-    if (owner_of_path(process, *path)) return true;
-    if (!find_row(n.number)->opens_by_name()) return false;
     const PathVerdict verdict = paths_.owner_of(*path);
-    return verdict.standby && verdict.owner == PathOwner::whoever && is_missing(process, *path);
+    if (verdict.owner == PathOwner::home) return false;
+    const bool opens = find_row(n.number)->opens_by_name();
+    if (!opens && is_folder(process, *path)) return false;
+    if (owner_of_path(process, *path)) return true;
+    return opens && verdict.standby && verdict.owner == PathOwner::whoever &&
+           is_missing(process, *path);
 }
 
 // For a process that is not split yet, so that all its memory is here.

@@ -52,6 +52,7 @@ public:
 
 private:
     static bool is_missing(const HomeProcess& process, std::string_view path);
+    static bool is_folder(const HomeProcess& process, std::string_view path);
     [[nodiscard]] std::optional<std::string> path_named_by(const HomeProcess& process,
                                                            const Notification& n) const;
     [[nodiscard]] std::optional<NodeId> owner_of_fds(const Notification& n) const;
