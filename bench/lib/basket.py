@@ -138,6 +138,22 @@ BASKET = [
     Row("java", "java T.java", "cat > T.java <<'X'\npublic class T { public static void "
         "main(String[] a) { long s = 0; for (long i = 0; i < 2000000000L; i++) s += i ^ (i >> 3); "
         "System.out.println(s); } }\nX", computes=True, needs=("java",)),
+    Row("python processes", "{python} work.py", """cat > work.py <<'X'
+import ctypes, multiprocessing as mp
+def work(counts, lock, n):
+    s = 0
+    for i in range(15000000):
+        s += i * i % 7
+        if i % 20000 == 0:
+            with lock: counts[0] += 1
+    counts[n] = s
+if __name__ == "__main__":
+    counts, lock = mp.Array(ctypes.c_long, 4), mp.Lock()
+    all = [mp.Process(target=work, args=(counts, lock, n)) for n in (1, 2, 3)]
+    for one in all: one.start()
+    for one in all: one.join()
+    print(list(counts))
+X""", computes=True),
     Row("redis", "redis-server --port 0 --unixsocket socket --save '' >log & "
         + WAIT_FOR % "redis-cli -e -s socket ping" + "; redis-benchmark -s socket -q -t set,get "
         "-n 20000 -c 10 >/dev/null; redis-cli -s socket shutdown nosave; wait",
