@@ -51,8 +51,8 @@ constexpr Stop stops[] = {
     {SYS_prctl, always, 0, every_bit, PR_SET_CHILD_SUBREAPER},
     // Memory that others have as well, or of which no page can be moved.
     {SYS_mmap, asked, 3, MAP_SHARED, MAP_SHARED},
-    {SYS_mmap, always, 3, MAP_HUGETLB, MAP_HUGETLB},
-    {SYS_shmat, always},
+    {SYS_mmap, asked, 3, MAP_HUGETLB, MAP_HUGETLB},
+    {SYS_shmat, asked},
     {SYS_pkey_alloc, asked},  // to say that there is no key
     {SYS_mlock, always},
     {SYS_mlock2, always},

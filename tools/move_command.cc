@@ -32,8 +32,8 @@ const CommandSpec& move_spec() {
         "The token of the session is used, if no other is named. A program that rests at home, or "
         "has come home with 'gpr detach' or because its acceptor has ended, goes to the other one "
         "when it computes. With split rules it goes on as they say.\n\nThese stay where they are: "
-        "programs that have files or devices of their acceptor, memory shared for writing, seccomp "
-        "filters of their own; those that have split rules and have come "
+        "programs that have files or devices of their acceptor, huge pages, seccomp filters of "
+        "their own; those that have split rules and have come "
         "home with 'gpr detach'. What 'gpr attach' has taken is native for a moment."};
     return spec;
 }

@@ -269,4 +269,30 @@ void ContendedMemory::share_with(const HomeProcess& sharer) {
     }
 }
 
+// Before the process, which is split, uses what it has just mapped: processes of the session that
+// rest, or stay at home, may have it, too. A file is also looked for by its name, but what has no
+// name that others could open is theirs only if they have it already.
+void ContendedMemory::meet_those_at_rest(const HomeProcess& process) {
+    if (!external_sharers_ || home_.policy.mixed()) return;
+    std::vector<SharedFile*> files;
+    for (auto& [object, file] : home_.shared_memory.files()) {
+        const bool mapped = process.fragment->space.shows(object);
+        if (mapped && !home_.pager.shared.is_used_at_home(object)) files.push_back(&file);
+    }
+    for (const auto& [pid, other] : home_.processes) {
+        if (files.empty() || !other->runs_apart() || other->finished) continue;
+        auto maps = read_maps(pid);
+        for (const MapsEntry& e : maps ? *maps : std::vector<MapsEntry>{}) {
+            for (SharedFile* file : files) {
+                const FileNames& names = file->names;
+                if (!e.shared || e.inode != names.mapped_inode || e.device != names.mapped_device)
+                    continue;
+                if (file->given || !(file->written || may_be_written(e))) continue;
+                file->given = true;
+                choose_node(*file);
+            }
+        }
+    }
+}
+
 }  // namespace gpr::home

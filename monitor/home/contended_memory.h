@@ -32,6 +32,7 @@ public:
     Task<void> meet_external_sharers(bool tells);
     void note_given(HomeProcess& process, const ForwardedCall& call);
     void share_with(const HomeProcess& sharer);
+    void meet_those_at_rest(const HomeProcess& process);
     // nullptr until the program shares memory, and in a mixed session, which does not need them.
     [[nodiscard]] ExternalSharers* external_sharers() const { return external_sharers_.get(); }
 

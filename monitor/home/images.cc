@@ -220,6 +220,7 @@ Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
     if (!entered) co_return entered;
     auto layout = co_await read_layout(process, thread);
     if (!layout) co_return layout;
+    home_.contended_memory.meet_those_at_rest(process);
     // A process that has been forgotten meanwhile must not be added: nobody would remove it again.
     if (home_.find_process(process.pid) != &process) {
         co_return fail(ESRCH, "the program ended while it was being prepared");

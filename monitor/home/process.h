@@ -20,6 +20,7 @@
 #include "monitor/node/usage.h"
 #include "monitor/paging/fragment.h"
 #include "monitor/rules/gravity.h"
+#include "monitor/rules/resting_load.h"
 #include "monitor/tracee/cpu_mask.h"
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/cpu_timers.h"
@@ -257,10 +258,12 @@ struct Rest {
     // At the last look: CPU time, and calls that read or write, as far as the kernel counts them.
     uint64_t total_ns = 0, user_ns = 0, transfers = 0;
     uint64_t computed_ns = 0;  // CPU time, while it did little else
-    Clock::time_point looked_at{};
+    Clock::time_point looked_at{}, asked_sharers_at{};
+    RestingLoad load;  // between the last two looks
     std::chrono::milliseconds pause{};
     bool being_split = false;
-    bool settles = false;  // it returns to rest: its calls are gpr's
+    bool waits_for_others = false;  // others are being split, and may take it along
+    bool settles = false;           // it returns to rest: its calls are gpr's
     // What threads have just opened here, although it is an acceptor's: descriptors, by thread.
     std::map<pid_t, int> opened;
 };
@@ -271,6 +274,7 @@ struct Stay {
     uint64_t pages = 0;                 // that it had here when it went
     uint64_t calls = 0, on_way_ns = 0;  // of its threads (ThreadCounts), at the last look
     double lost_ns = 0;                 // by calls, beyond what they may cost
+    double balance_ns = 0;              // of that, between the last two looks; may be negative
     bool returning = false;
 };
 

@@ -5,8 +5,8 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
+#include <set>
+#include <utility>
 
 #include "base/log.h"
 #include "monitor/home/adoption.h"
@@ -16,6 +16,7 @@
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
+#include "monitor/home/memory_sharers.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting_calls.h"
@@ -37,42 +38,20 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t code_segment_of_64_bit = 0x33;
-// How often a process is looked at: one that computes, and one that waits.
-constexpr milliseconds shortest_pause{40}, longest_pause{1000};
 constexpr milliseconds patience{300};  // for threads to stop
-constexpr milliseconds next_try{200};  // after they did not
 constexpr milliseconds between_looks{1};
-// A process computes if it uses at least this much of a CPU, which others may want as well, and at
-// most this part of that in the kernel,
-constexpr double least_load = 0.2, most_system = 0.25;
-// and if its reads and writes would take at most this part: from an acceptor, each is a round trip.
-constexpr double most_time_in_calls = 0.1;
-// It is split when that costs at most this part of the time that it has computed: a process that
-// has computed for long is likely to go on for as long.
-constexpr double most_cost = 0.1;
-constexpr unsigned most_doublings = 10;
-
-// As far as the kernel counts them: read(2), write(2) and their kin.
-uint64_t transfers_of(pid_t pid) {
-    uint64_t count = 0;
-    std::ifstream in(fmt::format("/proc/{}/io", pid));
-    for (std::string name; in >> name;) {
-        uint64_t number = 0;
-        in >> number;
-        if (name == "syscr:" || name == "syscw:") count += number;
-    }
-    return count;
-}
 
 }  // namespace
 
 Resting::Resting(Home& home)
-    : home_(home), follower_(home.loop, [this](pid_t tid) { return others_run(tid); }) {}
-
-// Where a process goes that rests no longer.
-RemoteNode& Resting::acceptor() const {
-    return home_.acceptors.at(std::max<NodeId>(1, home_.policy.begins_at()));
-}
+    : home_(home),
+      looks_(home, cost_,
+             [this](pid_t pid, RestingLooks::Why why, std::string words) {
+                 const bool computes = why == RestingLooks::Why::computes;
+                 spawn(split(pid, std::move(words), computes ? Along::all : Along::who_can));
+             }),
+      splits_(home.loop),
+      follower_(home.loop, [this](pid_t tid) { return others_run(tid); }) {}
 
 bool Resting::all_rest() const {
     return std::ranges::all_of(home_.processes, [](const auto& entry) {
@@ -106,84 +85,11 @@ bool Resting::others_run(pid_t tid) const {
 }
 
 void Resting::begin(HomeProcess& process) {
-    const Usage used = usage_of_process(process.pid);
     process.rest = std::make_unique<Rest>();
     process.rest->number = ++rests_;
-    process.rest->user_ns = used.user_ns;
-    process.rest->total_ns = used.total_ns;
-    process.rest->transfers = transfers_of(process.pid);
-    process.rest->looked_at = Clock::now();
     process.state = HomeProcess::State::native;
     names_.join(process);
-    look_later(process, shortest_pause);
-    if (const auto ms = home_.options.goes_after_ms) go_as_told(process, milliseconds(*ms));
-}
-
-void Resting::go_as_told(const HomeProcess& process, milliseconds pause) {
-    later(process, pause,
-          [this](const HomeProcess& same) { spawn(split(same.pid, "goes as it was told")); });
-}
-
-// It could not go now, although it was to.
-void Resting::try_again(HomeProcess& process, milliseconds pause) {
-    look_later(process, pause);
-    if (home_.options.goes_after_ms) go_as_told(process, pause);
-}
-
-// Calls `what` after the pause if the process still rests, and has not begun another rest by exec.
-void Resting::later(const HomeProcess& process, milliseconds pause,
-                    std::function<void(HomeProcess&)> what) {
-    home_.loop.after(
-        pause, [this, pid = process.pid, number = process.rest->number, what = std::move(what)] {
-            HomeProcess* same = home_.find_process(pid);
-            if (same && same->rest && same->rest->number == number) what(*same);
-        });
-}
-
-// Plans the next look, in place of the one that was planned.
-void Resting::look_later(HomeProcess& process, milliseconds pause) {
-    process.rest->pause = pause;
-    const uint64_t turn = ++process.rest->looks;
-    later(process, pause, [this, turn](HomeProcess& same) {
-        if (same.rest->looks == turn) look(same);
-    });
-}
-
-void Resting::look(HomeProcess& process) {
-    if (!home_.acceptors.reachable()) return look_later(process, longest_pause);
-    Rest& rest = *process.rest;
-    const auto now = Clock::now();
-    const auto wall = std::chrono::duration<double, std::nano>(now - rest.looked_at).count();
-    const Usage used = usage_of_process(process.pid);
-    const uint64_t transfers = transfers_of(process.pid);
-    const auto busy = static_cast<double>(used.total_ns - std::min(used.total_ns, rest.total_ns));
-    const auto user = static_cast<double>(used.user_ns - std::min(used.user_ns, rest.user_ns));
-    const auto calls = static_cast<double>(transfers - std::min(transfers, rest.transfers));
-    // User time is counted in ticks; over a short time it may be one tick too small.
-    constexpr double tick_ns = 10'000'000;
-    cost_.note_round_trip(acceptor().link.round_trip());
-    const bool computes = busy >= least_load * wall && user + tick_ns >= (1 - most_system) * busy &&
-                          calls * cost_.of_call().count() <= most_time_in_calls * busy;
-    rest.computed_ns =
-        computes ? rest.computed_ns + static_cast<uint64_t>(busy) : rest.computed_ns / 2;
-    rest.user_ns = used.user_ns;
-    rest.total_ns = used.total_ns;
-    rest.transfers = transfers;
-    rest.looked_at = now;
-    if (computes && has_computed_enough(process)) {
-        spawn(split(process.pid, fmt::format("has computed for {:.1f} s",
-                                             static_cast<double>(rest.computed_ns) / 1e9)));
-        return;
-    }
-    const bool idle = busy < least_load * wall / 2;
-    look_later(process, idle ? std::min(2 * rest.pause, longest_pause) : shortest_pause);
-}
-
-bool Resting::has_computed_enough(const HomeProcess& process) const {
-    const double price = cost_.of_going(resident_pages(process.pid)).count();
-    // Who came home because it gained nothing there has to compute for longer each time.
-    const double cost = price * (1U << std::min(process.returns, most_doublings));
-    return cost <= most_cost * static_cast<double>(process.rest->computed_ns);
+    looks_.begin(process);
 }
 
 void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
@@ -206,47 +112,79 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
     trace::resume(thread.tid);
 }
 
-Task<void> Resting::split(pid_t pid, std::string why) {
+Task<void> Resting::split(pid_t pid, std::string why, Along along) {
     HomeProcess* process = home_.find_process(pid);
     if (!process || process->finished || !process->rest || process->rest->being_split ||
         !process->can_be_split() || !home_.acceptors.reachable() ||
         home_.detachment.is_under_way()) {
         co_return;
     }
-    if (process->stopped) {  // by job control: our interrupt would add a stop
-        try_again(*process, shortest_pause);
+    const std::string obstacle = looks_.obstacle_to(*process);
+    if (process->stopped) {
+        looks_.try_again(*process);
         co_return;
     }
-    if (const auto main = process->threads.find(pid);
-        main == process->threads.end() || main->second->ends()) {
-        keep(*process, why, "its main thread has ended");
+    if (!obstacle.empty()) {
+        // The namespaces of one that is being killed can be read no longer.
+        if (!is_being_killed(pid)) keep(*process, why, obstacle);
         co_return;
     }
-    if (home_.namespaces.stays_home(pid) || home_.namespaces.child_stays_home(pid, 0)) {
-        if (is_being_killed(pid)) co_return;  // its namespaces can be read no longer
-        keep(*process, why, "it is in namespaces of its own");
-        co_return;
-    }
-    process->rest->being_split = true;
-    const auto began = Clock::now();
-    auto stopped = co_await stop_all(pid);
+    process->rest->being_split = process->rest->waits_for_others = true;
+    auto turn = co_await splits_.lock();
     process = home_.find_process(pid);
-    if (!stopped || !process || !process->rest) co_return;
-    auto prepared = prepare_threads(*process, *stopped);
-    if (!prepared) {
-        if (is_being_killed(pid)) co_return;
-        const std::string reason = prepared.error().message();
-        let_go_on(*process, *stopped);
-        keep(*process, why, reason);
-        co_return;
+    if (!process || !process->rest || !process->rest->waits_for_others) co_return;
+    process->rest->being_split = process->rest->waits_for_others = false;
+    const auto began = Clock::now();
+    StoppedProcesses together = co_await take_along(pid, why, along);
+    turn.release();
+    if (together.empty()) co_return;
+    const size_t threads = together.front().second.size();
+    for (auto& [other, its] : together) {
+        HomeProcess* one = other == pid ? nullptr : home_.find_process(other);
+        if (one) spawn(send_away(*one, std::move(its)));
     }
-    RestingNames::take_back_open(*process, *stopped);
-    const size_t threads = stopped->size();
-    co_await send_away(*process, std::move(*stopped));
+    process = home_.find_process(pid);
+    if (!process) co_return;
+    co_await send_away(*process, std::move(together.front().second));
     const std::chrono::duration<double, std::milli> took = Clock::now() - began;
     cost_.note_went(took);
     spdlog::info("process {} {}: it goes to {}, with {} threads, within {:.1f} ms", pid, why,
-                 acceptor().link.peer_name(), threads, took.count());
+                 looks_.acceptor().link.peer_name(), threads, took.count());
+}
+
+// Ends the rest of the process, first, and of those that go along. Nobody goes if there is none.
+Task<Resting::StoppedProcesses> Resting::take_along(pid_t pid, const std::string& why,
+                                                    Along along) {
+    StoppedProcesses together = co_await stop_together(pid, along);
+    if (together.empty() || !prepare(pid, together.front().second, why)) {
+        if (!together.empty()) together.erase(together.begin());
+        let_all_go_on(together);
+        co_return StoppedProcesses{};
+    }
+    const std::string with = fmt::format("shares memory with process {}", pid);
+    std::erase_if(together, [&](const auto& one) {
+        return one.first != pid && !prepare(one.first, one.second, with);
+    });
+    for (auto& [other, threads] : together) {
+        end_rest(*home_.find_process(other), threads);
+        if (other == pid) continue;
+        spdlog::info("process {} {}: it goes along, with {} threads", other, with, threads.size());
+    }
+    co_return together;
+}
+
+// False if it goes on here; the user is told.
+bool Resting::prepare(pid_t pid, const Stopped& stopped, const std::string& why) {
+    HomeProcess* process = home_.find_process(pid);
+    if (process && !process->rest) let_go_on(*process, stopped);
+    if (!process || !process->rest) return false;
+    auto prepared = prepare_threads(*process, stopped);
+    if (prepared) return true;
+    if (is_being_killed(pid)) return false;
+    const std::string reason = prepared.error().message();
+    let_go_on(*process, stopped);
+    keep(*process, why, reason);
+    return false;
 }
 
 // Keeps it at home until its next exec. The user is told: it may need what only an acceptor has.
@@ -267,12 +205,68 @@ void Resting::let_go_on(HomeProcess& process, const Stopped& stopped) {
     }
 }
 
-// nullopt if the process has ended or begun another program, or a thread does not stop in time.
-Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
-    Stopped stopped;
+// It goes on here, and is looked at again later.
+void Resting::give_up(HomeProcess& process, const Stopped& stopped) {
+    process.rest->being_split = process.rest->waits_for_others;  // for its own turn
+    names_.give_up(process);
+    let_go_on(process, stopped);
+    if (!process.rest->being_split) looks_.try_again(process);
+}
+
+void Resting::let_all_go_on(const StoppedProcesses& stopped) {
+    for (const auto& [pid, threads] : stopped) {
+        HomeProcess* process = home_.find_process(pid);
+        if (process && process->rest) {
+            give_up(*process, threads);
+        } else if (process) {  // somebody has decided meanwhile that it stays
+            let_go_on(*process, threads);
+        }
+    }
+}
+
+// The process, first, and those that share memory with it. Nothing if it does not stop in time, has
+// ended or begun another program, or if all are to go along and one does not stop.
+Task<Resting::StoppedProcesses> Resting::stop_together(pid_t pid, Along along) {
     const auto until = Clock::now() + patience;
+    StoppedProcesses all;
+    std::set<pid_t> asked;
+    for (std::vector<pid_t> next{pid}; !next.empty();) {
+        const pid_t other = next.back();
+        asked.insert(other);
+        HomeProcess* process = home_.find_process(other);
+        const bool can = process && looks_.obstacle_to(*process).empty();
+        std::optional<Stopped> stopped;
+        if (can) {
+            const bool waits = std::exchange(process->rest->waits_for_others, false);
+            process->rest->being_split = true;
+            stopped = co_await stop_all(other, until);
+            process = home_.find_process(other);
+            if (process && process->rest && other != pid) process->rest->waits_for_others = waits;
+        }
+        const bool rests = process && process->rest;
+        if (stopped && rests) {
+            all.emplace_back(other, std::move(*stopped));
+        } else if (other == pid || (rests && can && along == Along::all)) {
+            if (rests && !can) give_up(*process, {});
+            process = home_.find_process(pid);
+            if (process && process->rest) RestingLooks::ask_sharers_later(*process);
+            let_all_go_on(all);
+            co_return StoppedProcesses{};
+        }
+        next.pop_back();
+        // Those that were stopped may have had children before.
+        if (next.empty()) next = sharers_at_home(home_, pid);
+        std::erase_if(next, [&](pid_t one) { return asked.contains(one); });
+    }
+    co_return all;
+}
+
+// nullopt if the process has ended or begun another program, or a thread does not stop in time.
+Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid, Clock::time_point until) {
+    Stopped stopped;
     for (;;) {
         HomeProcess* process = home_.find_process(pid);
+        if (process && !process->rest) let_go_on(*process, stopped);
         if (!process || !process->rest || !process->rest->being_split) co_return std::nullopt;
         std::erase_if(stopped,
                       [&](const auto& one) { return !process->threads.contains(one.first); });
@@ -282,10 +276,7 @@ Task<std::optional<Resting::Stopped>> Resting::stop_all(pid_t pid) {
         }
         if (!next) co_return stopped;
         if (Clock::now() > until) {
-            process->rest->being_split = false;
-            names_.give_up(*process);
-            let_go_on(*process, stopped);
-            try_again(*process, next_try);
+            give_up(*process, stopped);
             co_return std::nullopt;
         }
         const pid_t tid = next->tid;
@@ -409,19 +400,24 @@ Task<void> Resting::go_on_here(HomeProcess& process, const Stopped& stopped) {
     }
 }
 
-// Each of its threads goes, the main one last.
-Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
-    const pid_t pid = process.pid;
-    HomeThread& main = *process.threads.at(pid);
+// From now on others count it among those that are split.
+void Resting::end_rest(HomeProcess& process, Stopped& stopped) {
+    RestingNames::take_back_open(process, stopped);
     usage_.forget(process);
     names_.leave(process);
     process.rest.reset();
     process.state = HomeProcess::State::preparing;
     process.has_rested = true;
     process.stay = std::make_unique<Stay>();
-    process.stay->pages = resident_pages(pid);
+    process.stay->pages = resident_pages(process.pid);
     process.stay->began = process.stay->looked_at = Clock::now();
-    process.caught_signals = trace::signal_set(pid, "SigCgt:");
+    process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
+}
+
+// Each of its threads goes, the main one last.
+Task<void> Resting::send_away(HomeProcess& process, Stopped stopped) {
+    const pid_t pid = process.pid;
+    HomeThread& main = *process.threads.at(pid);
     auto prepared = co_await home_.images.prepare(process, main);
     if (!prepared) {
         home_.failures.could_not_split(pid, prepared.error());

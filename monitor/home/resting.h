@@ -9,13 +9,15 @@
 #include <sys/user.h>
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "base/task.h"
 #include "monitor/home/part.h"
+#include "monitor/home/resting_looks.h"
 #include "monitor/home/resting_names.h"
 #include "monitor/home/resting_usage.h"
 #include "monitor/home/returns.h"
@@ -27,8 +29,6 @@
 #include "transport/loop.h"
 
 namespace gpr::home {
-
-struct RemoteNode;
 
 class Resting {
 public:
@@ -54,26 +54,28 @@ public:
     }
     [[nodiscard]] RestingNames& names() { return names_; }
     [[nodiscard]] Returns& returns() { return returns_; }
+    // Of those that share memory with a process which is split, whoever can goes along; or else all
+    // of them, or none goes.
+    enum class Along { who_can, all };
     // why: for the log and the user.
-    Task<void> split(pid_t pid, std::string why);
+    Task<void> split(pid_t pid, std::string why, Along along = Along::who_can);
 
 private:
     using Stopped = std::map<pid_t, ThreadContext>;
+    using StoppedProcesses = std::vector<std::pair<pid_t, Stopped>>;
 
     [[nodiscard]] bool others_run(pid_t tid) const;
-    void later(const HomeProcess& process, std::chrono::milliseconds pause,
-               std::function<void(HomeProcess&)> what);
-    void look_later(HomeProcess& process, std::chrono::milliseconds pause);
-    void look(HomeProcess& process);
-    void go_as_told(const HomeProcess& process, std::chrono::milliseconds pause);
-    void try_again(HomeProcess& process, std::chrono::milliseconds pause);
-    [[nodiscard]] bool has_computed_enough(const HomeProcess& process) const;
-    [[nodiscard]] RemoteNode& acceptor() const;
     void keep(HomeProcess& process, const std::string& why, const std::string& obstacle);
     void let_go_on(HomeProcess& process, const Stopped& stopped);
-    Task<std::optional<Stopped>> stop_all(pid_t pid);
+    void give_up(HomeProcess& process, const Stopped& stopped);
+    Task<StoppedProcesses> take_along(pid_t pid, const std::string& why, Along along);
+    Task<StoppedProcesses> stop_together(pid_t pid, Along along);
+    Task<std::optional<Stopped>> stop_all(pid_t pid, Clock::time_point until);
+    void let_all_go_on(const StoppedProcesses& stopped);
+    bool prepare(pid_t pid, const Stopped& stopped, const std::string& why);
     Task<std::optional<WaitStatus>> stop_in_time(HomeThread& thread, Clock::time_point until);
     Result<void> prepare_threads(HomeProcess& process, const Stopped& stopped);
+    void end_rest(HomeProcess& process, Stopped& stopped);
     Task<void> send_away(HomeProcess& process, Stopped stopped);
     Task<void> go_on_here(HomeProcess& process, const Stopped& stopped);
 
@@ -81,6 +83,8 @@ private:
     std::vector<sock_filter> filter_;
     RestingNames names_{home_};
     AwayCost cost_;
+    RestingLooks looks_;
+    AsyncMutex splits_;  // while processes are stopped, to be split together
     Returns returns_{home_, cost_};
     RestingUsage usage_{home_};
     ProcessorFollower follower_;

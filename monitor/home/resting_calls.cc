@@ -13,7 +13,9 @@
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/memory_limit.h"
+#include "monitor/home/memory_sharers.h"
 #include "monitor/home/namespaces.h"
+#include "monitor/node/huge_pages.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "syscall/call_choice.h"
@@ -24,24 +26,18 @@ namespace gpr::home {
 
 namespace {
 
-// Counters and locks are small; where data is shared, both sides had better be at the acceptor.
-constexpr uint64_t most_shared_at_rest = 64 << 10;
-
-// Whether mmap makes shared memory that may be written, now or after mprotect.
-bool may_write_shared(pid_t pid, const Notification& n) {
-    const bool shared = (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
-    if (!shared || (n.args[2] & PROT_WRITE) || (n.args[3] & MAP_ANONYMOUS)) return shared;
-    const int flags = descriptor_flags(pid, static_cast<int>(n.args[4]));
-    return (flags & O_ACCMODE) != O_RDONLY;
-}
-
-// Whether mmap maps a little of a file. Once the process goes, this is used at home as long as
-// others use it, too: decision 29.
-bool maps_little_of_file(pid_t pid, const Notification& n) {
-    if ((n.args[3] & MAP_ANONYMOUS) || n.args[1] > most_shared_at_rest) return false;
+// Memory of which no page can be moved, or that somebody at an acceptor uses already; any other
+// that it shares it takes along when it goes.
+bool maps_what_cannot_go(const Home& home, const HomeProcess& process, const Notification& n) {
+    if (n.args[3] & MAP_HUGETLB) return has_huge_pages();
+    if ((n.args[3] & MAP_TYPE) == MAP_PRIVATE) return false;
+    if (n.args[3] & MAP_ANONYMOUS) return false;
+    const int flags = descriptor_flags(process.pid, static_cast<int>(n.args[4]));
+    if (!(n.args[2] & PROT_WRITE) && (flags & O_ACCMODE) == O_RDONLY) return false;
     struct stat file {};
-    const auto path = fmt::format("/proc/{}/fd/{}", pid, static_cast<int>(n.args[4]));
-    return stat(path.c_str(), &file) == 0 && S_ISREG(file.st_mode);
+    const auto path = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
+    const bool of_device = stat(path.c_str(), &file) == 0 && !S_ISREG(file.st_mode);
+    return of_device || has_huge_pages(path) || maps_memory_of_split(home, process, n);
 }
 
 bool shares_more_than_threads(pid_t pid, const Notification& n) {
@@ -81,8 +77,10 @@ bool cannot_rest_with(Home& home, const HomeProcess& process, const Notification
         home.acceptor_files.may_use_acceptors_file(process, n)) {
         return true;
     }
-    if (memory_call_of(n.number) == MemoryCall::map) {
-        return may_write_shared(process.pid, n) && !maps_little_of_file(process.pid, n);
+    switch (memory_call_of(n.number)) {
+        case MemoryCall::map: return maps_what_cannot_go(home, process, n);
+        case MemoryCall::attach: return maps_memory_of_split(home, process, n);
+        default: break;
     }
     if (details_of(n.number).limit.resource >= 0) return must_widen(process, n.number, n.args);
     switch (handlers_of(n.number).here) {

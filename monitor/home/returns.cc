@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <map>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,7 @@
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/home.h"
+#include "monitor/home/memory_sharers.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
@@ -79,15 +81,6 @@ void keep_time_limit(Home& home, HomeThread& thread) {
     }
 }
 
-// What rests shares no memory that may be written: decision 51.
-const Mapping* memory_that_stays(const HomeProcess& process) {
-    for (const auto& [begin, m] : process.fragment->space.all()) {
-        const bool may_be_written = m.shared && (m.may_write || (m.prot & PROT_WRITE));
-        if (may_be_written || m.sealed || (m.grows_down && !m.main_stack)) return &m;
-    }
-    return nullptr;
-}
-
 }  // namespace
 
 void Returns::begin_to_look() {
@@ -136,18 +129,47 @@ void Returns::look_at(HomeProcess& process) {
     cost_.note_calls(calls, lost);
     const auto threads = static_cast<double>(std::max<size_t>(1, threads_of_program(process)));
     const Nanoseconds allowed = most_time_in_calls * threads * time;
-    stay.lost_ns = std::max(0.0, stay.lost_ns + (lost - allowed).count());
+    stay.balance_ns = (lost - allowed).count();
+    stay.lost_ns = std::max(0.0, stay.lost_ns + stay.balance_ns);
     if (const auto told = home_.options.returns_after_ms) {
         if (now - stay.began >= milliseconds(*told))
             spawn(bring_back(process.pid, "as it was told"));
         return;
     }
-    // To come home, and to go again, if it was wrong.
-    const double times = 2.0 * (1U << std::min(process.returns, most_doublings));
-    const Nanoseconds price = times * cost_.of_going(stay.pages);
-    if (home_.options.goes_after_ms || stay.lost_ns < price.count()) return;
+    if (home_.options.goes_after_ms || stay.lost_ns < price_of(process)) return;
+    if (!sharers_lose(with_split_sharers(home_, {process.pid}))) return;
     spawn(bring_back(process.pid, fmt::format("has lost {:.2f} s by calls that are made here",
                                               stay.lost_ns / 1e9)));
+}
+
+// Nanoseconds to come home, and to go again, if it was wrong.
+double Returns::price_of(const HomeProcess& process) const {
+    const double times = 2.0 * (1U << std::min(process.returns, most_doublings));
+    return times * cost_.of_going(process.stay->pages).count();
+}
+
+// Whether all of these together lose, and have lost what it costs to bring all of them home.
+bool Returns::sharers_lose(const std::vector<pid_t>& pids) const {
+    double balance = 0, lost = 0, price = 0;
+    for (const pid_t pid : pids) {
+        const HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->stay) continue;
+        balance += process->stay->balance_ns;
+        lost += process->stay->lost_ns;
+        price += price_of(*process);
+    }
+    return balance > 0 && lost >= price;
+}
+
+// What rests could not take it along when it goes again: decision 51.
+const Mapping* Returns::memory_that_stays(const HomeProcess& process) const {
+    const auto& files = home_.shared_memory.files();
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        const auto file = m.shared ? files.find(m.object) : files.end();
+        const bool kernels = file != files.end() && file->second.kernel_uses;
+        if (kernels || m.sealed || (m.grows_down && !m.main_stack)) return &m;
+    }
+    return nullptr;
 }
 
 Result<void> Returns::can_return(const HomeProcess& process, Until until) const {
@@ -180,10 +202,10 @@ Result<void> Returns::can_return(const HomeProcess& process, Until until) const 
     }
     const Mapping* stays = until == Until::needed_again ? memory_that_stays(process) : nullptr;
     if (stays) {
-        return fail(
-            fmt::format("its memory at {:#x} is shared and may be written, sealed, or a "
-                        "stack that grows, which is impossible at rest",
-                        stays->range.begin.value));
+        return fail(fmt::format(
+            "its memory at {:#x} is a device's or the kernel's, of huge pages, sealed, or "
+            "a stack that grows, which is impossible at rest",
+            stays->range.begin.value));
     }
     return {};
 }
@@ -199,8 +221,8 @@ Task<void> Returns::bring_back(pid_t pid, std::string why) {
         co_return;
     }
     const auto began = Clock::now();
-    process->stay->returning = true;
-    auto home = co_await come_home(*process);
+    std::vector<pid_t> its{pid};
+    auto home = co_await bring(std::move(its), Until::needed_again, patience);
     const std::chrono::duration<double, std::milli> took = Clock::now() - began;
     if (home) {
         spdlog::info("process {} {}: it comes home, within {:.1f} ms", pid, why, took.count());
@@ -210,33 +232,20 @@ Task<void> Returns::bring_back(pid_t pid, std::string why) {
 }
 
 Task<Result<void>> Returns::bring_home(std::vector<pid_t> pids, Until until) {
-    std::vector<pid_t> here;
-    Result<void> all;
-    for (const pid_t pid : pids) {
-        HomeProcess* process = home_.find_process(pid);
-        if (!process || process->finished) continue;
-        const bool returning = process->stay && process->stay->returning;
-        auto one = returning ? fail("it comes home already") : can_return(*process, until);
-        if (one) {
-            if (!process->stay) process->stay = std::make_unique<Stay>();
-            process->stay->returning = true;
-            one = co_await gather(*process, until, patience_if_asked);
-        }
-        if (one) {
-            here.push_back(pid);
-        } else if (one.error().code != ESRCH) {
-            all = fail(fmt::format("process {}: {}", pid, one.error().message()));
-            break;
-        }
+    const std::vector<pid_t> asked = pids;
+    auto home = co_await bring(std::move(pids), until, patience_if_asked);
+    for (const pid_t pid : asked) {  // they have lost nothing there
+        HomeProcess* process = home ? home_.find_process(pid) : nullptr;
+        if (process && process->returns > 1) process->returns--;
     }
-    if (!all) {
-        for (const pid_t pid : here) {
-            if (HomeProcess* process = home_.find_process(pid)) co_await let_stay(*process);
-        }
-        co_return all;
-    }
+    co_return home;
+}
+
+Task<Result<void>> Returns::bring(std::vector<pid_t> pids, Until until, milliseconds longest) {
+    auto all = co_await gather_all(pids, until, longest);
+    if (!all) co_return all;
     std::map<pid_t, Homecoming::GrownStack> stacks;
-    for (const pid_t pid : here) {
+    for (const pid_t pid : pids) {
         HomeProcess* process = home_.find_process(pid);
         if (!process) continue;
         auto grown = co_await bring_memory(*process);
@@ -245,25 +254,82 @@ Task<Result<void>> Returns::bring_home(std::vector<pid_t> pids, Until until) {
     for (auto& [pid, grown] : stacks) {
         HomeProcess* process = home_.find_process(pid);
         if (!process) continue;
-        const unsigned returns = process->returns;
         auto left = co_await leave_stub(*process, std::move(grown));
         process = home_.find_process(pid);
-        if (!process) continue;
-        process->returns = std::max(1U, returns);  // it has lost nothing there
-        note_left(*process, left);
+        if (process) note_left(*process, left);
+        if (!left && left.error().code != ESRCH) all = left;
     }
     co_return all;
 }
 
-Task<Result<void>> Returns::come_home(HomeProcess& process) {
-    const pid_t pid = process.pid;
-    auto here = co_await gather(process, Until::needed_again, patience);
-    if (!here) co_return here;
-    auto grown = co_await bring_memory(process);
-    if (!grown) co_return tl::make_unexpected(grown.error());
-    auto left = co_await leave_stub(process, std::move(*grown));
-    if (home_.find_process(pid) == &process) note_left(process, left);
-    co_return left;
+// The threads of these, and of those that share memory with them, which `pids` has afterwards, are
+// in their stubs at home; or, after an error, all go on where they were.
+Task<Result<void>> Returns::gather_all(std::vector<pid_t>& pids, Until until,
+                                       milliseconds longest) {
+    std::set<pid_t> returning, here;
+    // Those that are on their way may have children meanwhile.
+    auto next = begin_to_return(pids, returning, until);
+    while (next && !next->empty()) {
+        const pid_t pid = next->back();
+        next->pop_back();
+        HomeProcess* process = home_.find_process(pid);
+        Result<void> one = fail(ESRCH, "the process has ended");
+        if (process) one = co_await gather(*process, until, longest);
+        if (one) here.insert(pid);
+        if (!one && one.error().code != ESRCH) {
+            next = fail(fmt::format("process {}: {}", pid, one.error().message()));
+        } else if (next->empty()) {
+            next = begin_to_return(pids, returning, until);
+        }
+    }
+    pids.assign(here.begin(), here.end());
+    if (next) co_return Result<void>{};
+    for (const pid_t pid : returning) {
+        HomeProcess* process = home_.find_process(pid);
+        if (!process || !process->stay) continue;
+        process->stay->returning = false;
+        process->stay->stays_until = Clock::now() + next_try;
+        if (here.contains(pid)) co_await let_stay(*process);
+    }
+    co_return tl::make_unexpected(next.error());
+}
+
+// A process of which is not known yet what memory it has, if there is shared memory; 0 if there is
+// none.
+pid_t Returns::child_that_begins() const {
+    if (!home_.shared_memory.anyone_writes_shared()) return 0;
+    for (const auto& [pid, process] : home_.processes) {
+        const bool is_unsplit =
+            process->state == HomeProcess::State::native && !process->runs_apart();
+        const bool begins = is_unsplit || process->state == HomeProcess::State::preparing;
+        if (begins && !process->finished && !process->shares_memory_with) return pid;
+    }
+    return 0;
+}
+
+// Of these, and of those that share memory with them, whoever is not among `returning` yet, and is
+// from now on.
+Result<std::vector<pid_t>> Returns::begin_to_return(const std::vector<pid_t>& pids,
+                                                    std::set<pid_t>& returning, Until until) {
+    std::vector<pid_t> begun;
+    if (const pid_t child = child_that_begins(); child != 0)
+        return fail(fmt::format("process {} is beginning, and may share memory; try again", child));
+    for (const pid_t pid : with_split_sharers(home_, pids)) {
+        const HomeProcess* process = home_.find_process(pid);
+        if (!process || process->finished || returning.contains(pid)) continue;
+        if (process->stay && process->stay->returning)
+            return fail(fmt::format("process {}: it comes home already", pid));
+        auto possible = can_return(*process, until);
+        if (!possible) return fail(fmt::format("process {}: {}", pid, possible.error().message()));
+        begun.push_back(pid);
+    }
+    for (const pid_t pid : begun) {
+        HomeProcess& process = *home_.find_process(pid);
+        if (!process.stay) process.stay = std::make_unique<Stay>();
+        process.stay->returning = true;
+        returning.insert(pid);
+    }
+    return begun;
 }
 
 // All of its threads are in their stubs at home.

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,21 +24,30 @@ public:
 
     // A process has been split: from now on those that are split are looked at.
     void begin_to_look();
-    // A process that rests forever may have what only a split one has otherwise, such as shared
-    // memory.
+    // A process that rests forever may have what only a split one has otherwise, such as memory of
+    // which no page can be moved.
     enum class Until { needed_again, forever };
-    // For a session that leaves its acceptors: all of these processes, which may share memory. An
-    // error says which cannot come home now, and why; then they go on where they are.
+    // Brings home all of these processes, and those that share memory with them. An error says
+    // which cannot come home now, and why; then they go on where they are.
     Task<Result<void>> bring_home(std::vector<pid_t> pids, Until until);
 
 private:
     void look_later();
     void look();
     void look_at(HomeProcess& process);
+    [[nodiscard]] bool sharers_lose(const std::vector<pid_t>& pids) const;
+    [[nodiscard]] double price_of(const HomeProcess& process) const;
     // why: for the log.
     Task<void> bring_back(pid_t pid, std::string why);
     [[nodiscard]] Result<void> can_return(const HomeProcess& process, Until until) const;
-    Task<Result<void>> come_home(HomeProcess& process);
+    [[nodiscard]] const Mapping* memory_that_stays(const HomeProcess& process) const;
+    Task<Result<void>> bring(std::vector<pid_t> pids, Until until,
+                             std::chrono::milliseconds longest);
+    Task<Result<void>> gather_all(std::vector<pid_t>& pids, Until until,
+                                  std::chrono::milliseconds longest);
+    Result<std::vector<pid_t>> begin_to_return(const std::vector<pid_t>& pids,
+                                               std::set<pid_t>& returning, Until until);
+    [[nodiscard]] pid_t child_that_begins() const;
     Task<Result<void>> gather(HomeProcess& process, Until until, std::chrono::milliseconds longest);
     Task<void> let_stay(HomeProcess& process);
     Task<Result<Homecoming::GrownStack>> bring_memory(HomeProcess& process);

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 
 #include <cstddef>
@@ -47,6 +48,11 @@ SharedIdentity identity_of(const MapsEntry& mapped, const Fd& path, ino_t ipc_na
     identity.inode = st.st_ino;
     identity.handle = handle_of(path);
     return identity;
+}
+
+bool may_be_written(const MapsEntry& shared) {
+    return (shared.prot & PROT_WRITE) || shared.name.starts_with("/dev/zero") ||
+           shared.name.starts_with("/memfd:") || shared.name.starts_with("/SYSV");
 }
 
 ino_t ipc_namespace_of(pid_t tid) {

@@ -27,6 +27,9 @@ struct SharedIdentity {
 // path: the file, if it could be opened. ipc_namespace: for a segment, the one in which it was
 // attached.
 SharedIdentity identity_of(const MapsEntry& mapped, const Fd& path, ino_t ipc_namespace);
+// Whether the process may write this shared mapping, as far as its line shows: what has no file is
+// often mapped first, and made writable later.
+bool may_be_written(const MapsEntry& shared);
 // 0 if the thread has ended or this kernel has no such namespaces.
 ino_t ipc_namespace_of(pid_t tid);
 

@@ -161,10 +161,14 @@ Task<void> SharedMemory::map_shared(HomeProcess& process, Address at, uint64_t s
     m.prot = prot;
     auto shown = mapping_at(process.pid, at);
     if (!shown) co_return;
+    const size_t known = files_.size();
     join_shared(process, m, *shown, link);
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto replaced = home_.layouts.changes.replace(*fragment, m);
     home_.contended_memory.choose_node(files_.at(m.object));
+    // What this call has made nobody else has.
+    if (files_.size() > known && !shown->name.starts_with("/dev/zero"))
+        home_.contended_memory.meet_those_at_rest(process);
     home_.layouts.announce(process, m);
     co_await home_.layouts.changes.settle(fragment, std::move(replaced));
 }

@@ -56,6 +56,17 @@ uint64_t mapped_size(const uint64_t* args, const std::string& link) {
     return (args[1] + page - 1) & ~(page - 1);
 }
 
+bool has_huge_pages() {
+    std::error_code none;
+    for (const auto& size : std::filesystem::directory_iterator("/sys/kernel/mm/hugepages", none)) {
+        for (const char* count : {"nr_hugepages", "nr_overcommit_hugepages"}) {
+            uint64_t pages = 0;
+            if (std::ifstream(size.path() / count) >> pages && pages > 0) return true;
+        }
+    }
+    return false;
+}
+
 // Does not ask the file system, which may be served by the program itself (FUSE) and wait for us.
 bool has_huge_pages(const std::string& link) {
     static const std::vector<std::string> mounts = huge_mounts();

@@ -15,6 +15,8 @@ namespace gpr {
 // The length that mmap maps with these arguments: rounded up to its page size. link: of the file,
 // in /proc.
 uint64_t mapped_size(const uint64_t* args, const std::string& link);
+// Whether this host has huge pages to give, or none, so that asking for them fails.
+[[nodiscard]] bool has_huge_pages();
 // Whether the link leads to a file of huge pages.
 [[nodiscard]] bool has_huge_pages(const std::string& link);
 

@@ -409,6 +409,8 @@ TEST_CASE("the filter of a process at rest stops what ends its rest, and few cal
     CHECK(action(SYS_ptrace) == stop);
     CHECK(action(SYS_pkey_alloc) == stop);  // to be refused
     CHECK_FALSE(ends_rest(SYS_pkey_alloc, std::array<uint64_t, 6>{}.data()));
+    CHECK(action(SYS_shmat) == stop);  // a process that is split may have the segment
+    CHECK_FALSE(ends_rest(SYS_shmat, std::array<uint64_t, 6>{}.data()));
     CHECK(action(SYS_setitimer, {0}) == SECCOMP_RET_ALLOW);
     CHECK(action(SYS_setitimer, {2}) == stop);
     CHECK(action(SYS_prlimit64, {0, 3, 0, 0x7ffe'0000'1230}) == SECCOMP_RET_ALLOW);
