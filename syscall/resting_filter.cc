@@ -54,15 +54,11 @@ constexpr Stop stops[] = {
     {SYS_mmap, asked, 3, MAP_HUGETLB, MAP_HUGETLB},
     {SYS_shmat, asked},
     {SYS_pkey_alloc, asked},  // to say that there is no key
-    {SYS_mlock, always},
-    {SYS_mlock2, always},
-    {SYS_mlockall, always},
     {SYS_prctl, always, 0, every_bit, pr_set_mdwe},
     {sys_mseal, always},
     {SYS_userfaultfd, always},
     {SYS_io_uring_setup, always},
     {SYS_io_setup, always},
-    {SYS_set_mempolicy, always},
     // Other namespaces, and children that share more than files of the parent.
     {SYS_setns, always},
     {SYS_unshare, asked},

@@ -417,6 +417,9 @@ TEST_CASE("the filter of a process at rest stops what ends its rest, and few cal
     CHECK(action(SYS_prlimit64, {0, 3, 0x7ffe'0000'1230}) == stop);
     CHECK(action(SYS_rseq) == (SECCOMP_RET_ERRNO | ENOSYS));
     CHECK(action(SYS_modify_ldt) == (SECCOMP_RET_ERRNO | ENOSYS));
+    for (uint32_t number : {SYS_mlock, SYS_mlockall, SYS_set_mempolicy, SYS_mbind}) {
+        CHECK(action(number) == SECCOMP_RET_ALLOW);
+    }
     for (uint32_t number : {SYS_read, SYS_write, SYS_openat, SYS_newfstatat, SYS_munmap, SYS_brk,
                             SYS_futex, SYS_mprotect, SYS_execve, SYS_sendmsg, SYS_recvmsg}) {
         CHECK(action(number) == SECCOMP_RET_ALLOW);
