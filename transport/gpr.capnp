@@ -304,6 +304,7 @@ struct CallRequest {
   waited @14 :UInt64;      # for answers since the last call that said so, in ns
   mayDelegate @15 :Bool;   # if it opens a file, the acceptor will answer for that
   mayRemember @16 :Bool;   # the acceptor will repeat the answer while that holds
+  stopped @17 :UInt32;     # calls of the thread that stopped it there, since the last that said so
 }
 
 struct CallReply {

@@ -38,6 +38,7 @@ namespace gpr::worker {
 
 Task<void> Calls::handle_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
     note_reported(thread.suspended, n.number, n.instruction_pointer);
+    thread.stopped_calls++;
     if (installs_filter(n.number, n.args)) {
         co_await worker_.filters.filter_call(process, thread, n);
         co_return;

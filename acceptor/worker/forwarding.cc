@@ -95,6 +95,7 @@ void describe_call(wire::CallRequest::Builder call, RemoteThread& thread, uint32
     call.setTid(thread.tid);
     call.setNumber(number);
     call.setWaited(std::exchange(thread.waited_ns, 0));
+    call.setStopped(std::exchange(thread.stopped_calls, 0));
     auto list = call.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
 }

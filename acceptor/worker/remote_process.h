@@ -93,6 +93,7 @@ struct RemoteThread {
     bool dying = false;  // stopped at a signal that ends the program: home has been told
     bool alt_stack_changed = false;  // since home was told
     uint64_t waited_ns = 0;          // for answers of home, since home was told
+    uint32_t stopped_calls = 0;      // that its supervisor looked at, since home was told
     // Calls made at home without an answer, since the last answer.
     uint32_t unanswered = 0;
     CpuModes cpu_modes;          // of the kernel thread here

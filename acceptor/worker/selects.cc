@@ -109,6 +109,7 @@ Task<int64_t> Selects::call_home(RemoteProcess& process, RemoteThread& thread, u
     request.setTid(thread.tid);
     request.setNumber(number);
     request.setWaited(std::exchange(thread.waited_ns, 0));
+    request.setStopped(std::exchange(thread.stopped_calls, 0));
     auto list = request.initArgs(6);
     for (unsigned i = 0; i < 6; i++) list.set(i, args[i]);
     request.setWait(wait);

@@ -95,6 +95,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
     HomeProcess& process = *thread->process;
     thread->counts.calls++;
     thread->counts.note_waited(call.getWaited());
+    thread->counts.stopped += call.getStopped();
     thread->counts.call_since = Clock::now();
     thread->wait = call.getWait();
     thread->interrupted = false;

@@ -80,6 +80,7 @@ struct ThreadCounts {
     Clock::time_point call_since{};         // when the last one came
     uint64_t served_ns = 0;                 // what the last one took here
     uint64_t on_way_ns = 0;                 // what all but the last one took beside that
+    uint64_t stopped = 0;                   // by calls at an acceptor, whoever made them
 
     // The thread has waited so long at the acceptor for what was served last.
     void note_waited(uint64_t ns) {
@@ -271,10 +272,11 @@ struct Rest {
 // What being at an acceptor has cost a process that may return to rest: returns.h.
 struct Stay {
     Clock::time_point began{}, looked_at{}, stays_until{};
-    uint64_t pages = 0;                 // that it had here when it went
-    uint64_t calls = 0, on_way_ns = 0;  // of its threads (ThreadCounts), at the last look
-    double lost_ns = 0;                 // by calls, beyond what they may cost
-    double balance_ns = 0;              // of that, between the last two looks; may be negative
+    uint64_t pages = 0;  // that it had here when it went
+    // Of its threads (ThreadCounts), at the last look.
+    uint64_t calls = 0, on_way_ns = 0, stopped = 0;
+    double lost_ns = 0;     // by calls, beyond what they may cost
+    double balance_ns = 0;  // of that, between the last two looks; may be negative
     bool returning = false;
 };
 

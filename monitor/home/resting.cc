@@ -134,6 +134,10 @@ Task<void> Resting::split(pid_t pid, std::string why, Along along) {
     process = home_.find_process(pid);
     if (!process || !process->rest || !process->rest->waits_for_others) co_return;
     process->rest->being_split = process->rest->waits_for_others = false;
+    if (!home_.acceptors.reachable() || home_.detachment.is_under_way()) {
+        give_up(*process, {});
+        co_return;
+    }
     const auto began = Clock::now();
     StoppedProcesses together = co_await take_along(pid, why, along);
     turn.release();
@@ -248,8 +252,10 @@ Task<Resting::StoppedProcesses> Resting::stop_together(pid_t pid, Along along) {
             all.emplace_back(other, std::move(*stopped));
         } else if (other == pid || (rests && can && along == Along::all)) {
             if (rests && !can) give_up(*process, {});
-            process = home_.find_process(pid);
-            if (process && process->rest) RestingLooks::ask_sharers_later(*process);
+            for (const pid_t one : asked) {
+                process = home_.find_process(one);
+                if (process && process->rest) RestingLooks::ask_sharers_later(*process);
+            }
             let_all_go_on(all);
             co_return StoppedProcesses{};
         }

@@ -41,7 +41,7 @@ constexpr milliseconds patience{300}, patience_if_asked{5'000};
 constexpr std::chrono::seconds next_try{2};
 
 struct CallsMade {
-    uint64_t calls = 0, on_way_ns = 0;
+    uint64_t calls = 0, on_way_ns = 0, stopped = 0;
 };
 
 CallsMade calls_of(const HomeProcess& process) {
@@ -49,6 +49,7 @@ CallsMade calls_of(const HomeProcess& process) {
     for (const auto& [tid, thread] : process.threads) {
         all.calls += thread->counts.calls;
         all.on_way_ns += thread->counts.on_way_ns;
+        all.stopped += thread->counts.stopped;
     }
     return all;
 }
@@ -116,6 +117,7 @@ void Returns::look_at(HomeProcess& process) {
         process.stay->began = process.stay->looked_at = now;
         process.stay->calls = made.calls;
         process.stay->on_way_ns = made.on_way_ns;
+        process.stay->stopped = made.stopped;
         process.stay->pages = resident_pages(process.pid);
         return;
     }
@@ -123,10 +125,14 @@ void Returns::look_at(HomeProcess& process) {
     if (stay.returning || now < stay.stays_until) return;
     const Nanoseconds time = now - std::exchange(stay.looked_at, now);
     // Threads that have ended are counted no longer.
-    const uint64_t calls = made.calls - std::min(made.calls, std::exchange(stay.calls, made.calls));
-    const Nanoseconds lost(static_cast<double>(
-        made.on_way_ns - std::min(made.on_way_ns, std::exchange(stay.on_way_ns, made.on_way_ns))));
-    cost_.note_calls(calls, lost);
+    const auto since = [](uint64_t& before, uint64_t count) {
+        return count - std::min(count, std::exchange(before, count));
+    };
+    const uint64_t calls = since(stay.calls, made.calls);
+    const Nanoseconds on_way(static_cast<double>(since(stay.on_way_ns, made.on_way_ns)));
+    cost_.note_calls(calls, on_way);
+    const auto stopped = static_cast<double>(since(stay.stopped, made.stopped));
+    const Nanoseconds lost = on_way + stopped * AwayCost::of_stop();
     const auto threads = static_cast<double>(std::max<size_t>(1, threads_of_program(process)));
     const Nanoseconds allowed = most_time_in_calls * threads * time;
     stay.balance_ns = (lost - allowed).count();
@@ -138,8 +144,8 @@ void Returns::look_at(HomeProcess& process) {
     }
     if (home_.options.goes_after_ms || stay.lost_ns < price_of(process)) return;
     if (!sharers_lose(with_split_sharers(home_, {process.pid}))) return;
-    spawn(bring_back(process.pid, fmt::format("has lost {:.2f} s by calls that are made here",
-                                              stay.lost_ns / 1e9)));
+    spawn(
+        bring_back(process.pid, fmt::format("has lost {:.2f} s by its calls", stay.lost_ns / 1e9)));
 }
 
 // Nanoseconds to come home, and to go again, if it was wrong.

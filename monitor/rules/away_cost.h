@@ -32,6 +32,8 @@ public:
     [[nodiscard]] Nanoseconds of_call() const {
         return call_ == Nanoseconds{} ? added_to_call + round_trip_ : call_;
     }
+    // Being stopped there by a call, whoever makes it.
+    [[nodiscard]] static Nanoseconds of_stop() { return stopped_by_call; }
     // Going there with so many resident pages, all of which it will need.
     [[nodiscard]] Nanoseconds of_going(uint64_t pages) const {
         const Nanoseconds page = added_to_page + round_trip_ / pages_of_a_round_trip;
@@ -41,6 +43,7 @@ public:
 
 private:
     static constexpr Nanoseconds added_to_call = std::chrono::microseconds(40);
+    static constexpr Nanoseconds stopped_by_call = std::chrono::microseconds(12);
     // Of a page that a process has used before, in order of its own, with the fault that it takes
     // on both sides: docs/decisions/0075-resting-costs-less.md
     static constexpr Nanoseconds added_to_page = std::chrono::microseconds(30);
