@@ -1,9 +1,11 @@
 #include "monitor/home/memory_sharers.h"
 
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 
 #include <algorithm>
 #include <map>
@@ -99,12 +101,15 @@ bool maps_memory_of_split(const Home& home, const HomeProcess& process, const No
             return file.identity.is_segment && file.names.mapped_inode == n.args[0];
         });
     }
-    struct stat st {};
+    if (files.empty() || (n.args[3] & MAP_ANONYMOUS)) return false;
+    // Without asking the file system, which the program itself may serve (FUSE).
+    struct statx st {};
     const auto link = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
-    if (files.empty() || (n.args[3] & MAP_ANONYMOUS) || stat(link.c_str(), &st) != 0) return false;
+    if (statx(AT_FDCWD, link.c_str(), AT_STATX_DONT_SYNC, STATX_INO, &st) != 0) return false;
+    const uint64_t device = makedev(st.stx_dev_major, st.stx_dev_minor);
     return std::ranges::any_of(files, [&](const auto& entry) {
         const FileNames& names = entry.second.names;
-        return names.device == st.st_dev && names.inode == st.st_ino;
+        return names.device == device && names.inode == st.stx_ino;
     });
 }
 

@@ -1,5 +1,6 @@
 #include "monitor/home/resting_calls.h"
 
+#include <fcntl.h>
 #include <linux/sched.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -34,9 +35,11 @@ bool maps_what_cannot_go(const Home& home, const HomeProcess& process, const Not
     if (n.args[3] & MAP_ANONYMOUS) return false;
     const int flags = descriptor_flags(process.pid, static_cast<int>(n.args[4]));
     if (!(n.args[2] & PROT_WRITE) && (flags & O_ACCMODE) == O_RDONLY) return false;
-    struct stat file {};
+    struct statx file {};
     const auto path = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
-    const bool of_device = stat(path.c_str(), &file) == 0 && !S_ISREG(file.st_mode);
+    // Without asking the file system, which the program itself may serve (FUSE).
+    const bool known = statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0;
+    const bool of_device = known && !S_ISREG(file.stx_mode);
     return of_device || has_huge_pages(path) || maps_memory_of_split(home, process, n);
 }
 
