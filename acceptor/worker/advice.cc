@@ -122,6 +122,7 @@ Task<void> Advice::discard_call(RemoteProcess& process, Notification n) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     auto notifier = process.notifier;
     const DiscardPlan plan = plan_discard(fragment->space, n.args);
+    auto alone = co_await worker_.pager.ranges.lock(fragment, plan.range);
     for (const Mapping& m : plan.pieces) {
         co_await fragment->executor().call(SYS_madvise, m.range.begin.value, m.range.size(),
                                            MADV_DONTNEED);

@@ -117,6 +117,7 @@ Task<void> FileMappings::map_file(RemoteProcess& process, Notification n) {
     m.object = worker_.next_object++;
     m.birth = worker_.self;
     m.anchored = !regular || (n.args[3] & MAP_TYPE) != MAP_PRIVATE;
+    auto alone = co_await worker_.pager.ranges.lock(fragment, m.range);
     int64_t result = co_await fragment->executor().call(SYS_mmap, at->value, n.args[1], n.args[2],
                                                         (n.args[3] & ~placing) | MAP_FIXED,
                                                         static_cast<uint64_t>(fd), n.args[5]);

@@ -73,6 +73,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
     }
     const Range range = pages_of(at->value, n.args[1]);
     bool replaces = (flags & MAP_FIXED_NOREPLACE) == 0 && (flags & MAP_FIXED) != 0;
+    auto alone = co_await worker_.pager.ranges.lock(process.fragment, range);
     uint64_t made = MAP_PRIVATE | MAP_ANONYMOUS | (flags & (MAP_POPULATE | MAP_NORESERVE));
     int64_t result = co_await process.fragment->executor().call(
         SYS_mmap, at->value, range.size(), n.args[2],
@@ -90,6 +91,7 @@ Task<void> MemoryCalls::map_call(RemoteProcess& process, RemoteThread& thread, N
         co_await worker_.mapping_changes.changes.map(process.fragment, std::move(new_one),
                                                      worker_.self);
     }
+    alone.release();
     process.notifier->reply_raw(n.id, result);
 }
 
@@ -111,6 +113,7 @@ Task<void> MemoryCalls::unmap_call(RemoteProcess& process, RemoteThread& thread,
 // The caller must hold the `metadata` lock.
 Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
     std::shared_ptr<Fragment> fragment = process.fragment;
+    auto alone = co_await worker_.pager.ranges.lock(fragment, range);
     int64_t result =
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     if (result != 0) co_return result;

@@ -25,6 +25,7 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
         return copy && m.file && !m.content && m.source == 0 && !m.trapped;
     });
     if (cannot || plan.pieces.empty()) co_return -plan.error;
+    auto alone = co_await home_.pager.ranges.lock(fragment, plan.range);
     home_.layouts.changes.note_discarded(*fragment, plan.range, plan.pieces);
     for (const Mapping& m : plan.pieces) {
         if (m.backing != Backing::anonymous || m.trapped) continue;
@@ -59,6 +60,7 @@ Task<int64_t> FileCopies::discard_here(HomeProcess& process, StubThread& stub, N
     if (has_content && shows_again) {
         co_return co_await discard_content(process, stub, std::move(plan));
     }
+    auto alone = co_await home_.pager.ranges.lock(fragment, plan.range);
     const int64_t result = co_await stub.call(SYS_madvise, n.args[0], plan.range.size(), n.args[2]);
     // ENOMEM: there are gaps, but the mapped parts have been discarded.
     if (result != 0 && result != -ENOMEM) co_return result;

@@ -21,6 +21,7 @@ Task<int64_t> GuardPages::change(HomeProcess& process, StubThread& stub, Notific
     bool refused = range != whole;  // locked memory cannot have guards
     if (refused && range.empty()) co_return -EINVAL;
     if (!fragment->guards({begin.page(), begin.page() + page_size})) co_return -EINVAL;
+    auto alone = co_await home_.pager.ranges.lock(fragment, range);
     uint64_t size = refused ? range.size() : n.args[1];
     int64_t result = co_await stub.call(SYS_madvise, begin.value, size, n.args[2]);
     // ENOMEM: there are gaps, but the mapped parts have been changed.

@@ -58,6 +58,7 @@ Task<void> MainStack::fit(HomeProcess& process) {
 Task<void> MainStack::cut(HomeProcess& process, Range range) {
     if (range.empty()) co_return;
     std::shared_ptr<Fragment> fragment = process.fragment;
+    auto alone = co_await home_.pager.ranges.lock(fragment, range);
     co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     co_await home_.layouts.changes.unmap(fragment, range, directory_node);
 }

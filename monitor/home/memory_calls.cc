@@ -63,6 +63,13 @@ uint64_t flags_here(uint64_t flags) {
     return flags & MAP_ANONYMOUS ? flags & ~uint64_t{MAP_POPULATE} : flags;
 }
 
+Notification notification_of(uint32_t number, capnp::List<uint64_t>::Reader args) {
+    Notification n{};
+    n.number = static_cast<int>(number);
+    for (unsigned i = 0; i < 6 && i < args.size(); i++) n.args[i] = args[i];
+    return n;
+}
+
 }  // namespace
 
 int64_t MemoryCalls::lock_memory(HomeProcess& process, pid_t tid, uint32_t number,
@@ -191,6 +198,18 @@ Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, No
     co_await home_.taken_calls.return_from(thread, std::move(*taken), result);
 }
 
+// What the call will move, unmap or replace.
+Task<paging::RangeLocks::Guard> MemoryCalls::lock_changed(HomeProcess& process, Notification n) {
+    std::vector<Range> ranges;
+    const MemoryCall kind = memory_call_of(n.number);
+    if (kind == MemoryCall::set_break) {
+        ranges.push_back({Address{n.args[0]}.page_end(), Address{process.break_end}.page_end()});
+    } else if (kind != MemoryCall::protect) {
+        ranges = hidden_by(process, n);
+    }
+    return home_.pager.ranges.lock(process.fragment, std::move(ranges));
+}
+
 Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, Notification n,
                                        Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -211,6 +230,7 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (locks) made.args[3] &= ~uint64_t{MAP_LOCKED};
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
     if (n.number == SYS_mmap && maps_growing(n.args)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    auto alone = co_await lock_changed(process, n);
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
@@ -258,9 +278,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     args[3] = flags_here(args[3]);
     uint64_t flags = args[3];
     if (maps_growing(args.data())) args[3] &= ~uint64_t{MAP_GROWSDOWN};  // monitor/paging/growth.h
-    Notification n{};
-    n.number = SYS_mmap;
-    for (unsigned i = 0; i < args.size(); i++) n.args[i] = given[i];
+    const Notification n = notification_of(SYS_mmap, given);
     const int64_t refused = co_await refusal(process, *stub, n, thread.tid);
     if (refused != 0) {
         home_.calls.reply(thread, refused);
@@ -278,6 +296,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
     if (near_stack && !stub->dead()) {
         co_await home_.main_stack.make_room(process, fixed_place(SYS_mmap, args.data()));
     }
+    auto alone = co_await home_.pager.ranges.lock(fragment, replaced);
     auto changing = home_.pager.views.change(fragment->space, std::span(&replaced, 1));
     int64_t result =
         co_await stub->call(SYS_mmap, args[0], args[1], args[2], args[3], args[4], args[5]);
@@ -299,6 +318,7 @@ Task<void> MemoryCalls::map_for(HomeProcess& process, HomeThread& thread, Frame 
         Address at{static_cast<uint64_t>(result)};
         co_await home_.shared_memory.map_shared(process, at, size, static_cast<int>(args[2]), link);
         home_.layouts.changes.lock_new(*fragment, {at, at + size}, locks);
+        alone.release();
         if (near_stack && !stub->dead()) co_await home_.main_stack.fit(process);
         guard.release();
         co_await home_.contended_memory.meet_external_sharers(false);
@@ -340,9 +360,7 @@ Task<bool> MemoryCalls::note_private(HomeProcess& process, SyscallArguments args
 // A change that home's kernel has to allow.
 Task<void> MemoryCalls::change_memory_for(HomeProcess& process, HomeThread& thread, Frame frame) {
     auto call = frame->session().getCall();
-    Notification n{};
-    n.number = call.getNumber();
-    for (unsigned i = 0; i < 6 && i < call.getArgs().size(); i++) n.args[i] = call.getArgs()[i];
+    const Notification n = notification_of(call.getNumber(), call.getArgs());
     std::shared_ptr<StubThread> stub = thread.stub;
     auto guard = co_await home_.metadata.lock();
     if (!stub->dead()) co_await save_hidden(process, n);
@@ -415,8 +433,9 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     n.args[0] = wanted;
     if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // then the break stays
     std::shared_ptr<StubThread> stub = thread.stub;
-    int64_t result = co_await stub->call(SYS_brk, wanted);
     auto guard = co_await home_.metadata.lock();
+    auto alone = co_await lock_changed(process, n);
+    int64_t result = co_await stub->call(SYS_brk, wanted);
     if (stub->dead()) co_return;
     // Whoever makes the heap grow is about to fill it.
     if (result > 0) {

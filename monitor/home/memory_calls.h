@@ -11,6 +11,7 @@
 #include "base/address.h"
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/paging/range_locks.h"
 #include "syscall/marshal.h"
 
 namespace gpr::home {
@@ -35,6 +36,7 @@ public:
     Task<int64_t> refusal(HomeProcess& process, StubThread& stub, Notification n, pid_t caller);
 
 private:
+    Task<paging::RangeLocks::Guard> lock_changed(HomeProcess& process, Notification n);
     Task<int64_t> make_change(HomeProcess& process, StubThread& stub, Notification n,
                               Notification made, pid_t caller);
     Task<bool> note_private(HomeProcess& process, SyscallArguments args, Range range, int fd,

@@ -94,13 +94,14 @@ Task<void> Truncation::drop_beyond(std::shared_ptr<Fd> file, uint64_t size) {
         HomeProcess* process = home_.find_process(pid);
         std::shared_ptr<Fragment> fragment = process ? process->fragment : nullptr;
         if (!fragment) continue;
+        auto alone = co_await home_.pager.ranges.lock(fragment, range);
         std::vector<Mapping> pieces;
         bool copied = false;
         fragment->space.for_each(range, [&](Mapping& m) {
             pieces.push_back(m);
             copied = copied || m.backing == Backing::anonymous;
         });
-        home_.layouts.changes.note_discarded(*process->fragment, range, pieces);
+        home_.layouts.changes.note_discarded(*fragment, range, pieces);
         if (!copied) continue;  // the kernel itself removes pages of the file
         co_await fragment->executor().call(SYS_madvise, range.begin.value, range.size(),
                                            MADV_DONTNEED);

@@ -33,6 +33,7 @@ Task<void> AddressChanges::apply(std::shared_ptr<Fragment> fragment, AddressChan
         mark_locked(space, *lock);
         side_.tell(fragment->pid(), *lock, made_at);
     } else if (auto* guards = std::get_if<Guarded>(&change)) {
+        auto alone = co_await pager_.ranges.lock(fragment, guards->range);
         co_await fragment->executor().call(
             SYS_madvise, guards->range.begin.value, guards->range.size(),
             guards->install ? MADV_GUARD_INSTALL : MADV_GUARD_REMOVE);
@@ -54,9 +55,12 @@ Task<void> AddressChanges::map(std::shared_ptr<Fragment> fragment, Mapped made, 
     const Mapping& m = made.mapping;
     if (!m.shared) pager_.objects.add(m.object, m.birth);
     if (told) co_await side_.save_shared(fragment, m.range);
+    paging::RangeLocks::Guard alone;
+    if (told) alone = co_await pager_.ranges.lock(fragment, m.range);
     auto replaced = replace(*fragment, m);
     side_.tell(fragment->pid(), made, made_at);
     if (told) co_await show(fragment, m);
+    alone.release();
     co_await settle(fragment, std::move(replaced));
 }
 
@@ -85,12 +89,15 @@ Task<void> AddressChanges::unmap(std::shared_ptr<Fragment> fragment, Range range
     const bool told = made_at != self_;
     AddressSpace& space = fragment->space;
     if (told) co_await side_.save_shared(fragment, range);
+    paging::RangeLocks::Guard alone;
+    if (told) alone = co_await pager_.ranges.lock(fragment, range);
     auto gone = space.unmap(range);
     pager_.objects.discard_unmapped(space, gone);
     side_.tell(fragment->pid(), Unmapped{range}, made_at);
     if (told) {
         co_await fragment->executor().call(SYS_munmap, range.begin.value, range.size());
     }
+    alone.release();
     co_await settle(fragment, std::move(gone));
 }
 
@@ -115,6 +122,7 @@ Task<void> AddressChanges::protect(std::shared_ptr<Fragment> fragment, Range ran
 
 Task<void> AddressChanges::discard(std::shared_ptr<Fragment> fragment, Range range,
                                    NodeId made_at) {
+    auto alone = co_await pager_.ranges.lock(fragment, range);
     const std::vector<Mapping> pieces = private_pieces(fragment->space, range);
     pager_.objects.discard(pieces);
     side_.tell(fragment->pid(), Discarded{range}, made_at);
@@ -222,6 +230,8 @@ Task<int64_t> AddressChanges::make_move(std::shared_ptr<Fragment> fragment, Move
         }
     };
     const Range to{move.to.begin, apart.empty() ? move.to.end : apart.end};
+    std::vector<Range> changed{move.from, to};
+    auto alone = co_await pager_.ranges.lock(fragment, std::move(changed));
     auto changing = pager_.views.change(fragment->space, std::array{move.from, to});
     co_await hide(true);
     const int64_t result = co_await move_memory(*fragment, executor, move.from, to, flags);
@@ -233,6 +243,7 @@ Task<int64_t> AddressChanges::make_move(std::shared_ptr<Fragment> fragment, Move
         if (move.kept != 0) views.push_back(move.from);
     }
     co_await hide(false);
+    alone.release();
     if (!done) co_return result;
     fragment->wake(move.from);
     co_await settle(fragment, std::move(gone));

@@ -27,8 +27,8 @@ void AbsentPages::refuse_page(Fragment& fragment, const Mapping& mapping, Addres
     fragment.poison(at);
     // Listed every time, because an earlier removal may already be past this page.
     pager_.removals.add(run);
-    core_.loop.after(poisoned_for, [this, weak = fragment.weak_from_this(), at, run] {
-        if (pager_.removals.is_being_removed(run)) spawn(pager_.removals.remove(weak, at, run));
+    core_.loop.after(poisoned_for, [this, weak = fragment.weak_from_this(), run] {
+        if (pager_.removals.is_being_removed(run)) spawn(pager_.removals.remove(weak, run));
     });
 }
 
@@ -70,7 +70,7 @@ Task<bool> AbsentPages::is_beyond_end(std::shared_ptr<Fragment> fragment, siginf
     if (pager_.shared.contains(key.object)) {
         co_await pager_.room.remove_refusal(run);
     } else if (pager_.removals.is_being_removed(run)) {
-        co_await pager_.removals.remove(fragment, at, run);
+        co_await pager_.removals.remove(fragment, run);
     }
     co_return refused;
 }

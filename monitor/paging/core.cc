@@ -75,17 +75,19 @@ std::optional<Place> Core::place_of(PageKey key) {
 std::vector<Piece> Core::pieces(const PageRun& run) {
     std::vector<Piece> found;
     for (uint32_t i = 0; i < run.count;) {
-        auto p = place_of(run[i]);
-        if (!p) {
-            i++;
-            continue;
-        }
-        uint64_t left = (p->mapping->range.end - p->address) / page_size;
-        auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - i, left));
-        found.push_back({p->fragment, p->mapping, p->address, i, count});
-        i += count;
+        const auto piece = piece_at(run, i);
+        if (piece) found.push_back(*piece);
+        i += piece ? piece->count : 1;
     }
     return found;
+}
+
+std::optional<Piece> Core::piece_at(const PageRun& run, uint32_t first) {
+    auto p = place_of(run[first]);
+    if (!p) return std::nullopt;
+    const uint64_t left = (p->mapping->range.end - p->address) / page_size;
+    const auto count = static_cast<uint32_t>(std::min<uint64_t>(run.count - first, left));
+    return Piece{p->fragment, p->mapping, p->address, first, count};
 }
 
 Result<void> Core::ensure_registered(Fragment& fragment, Mapping& mapping) {

@@ -44,6 +44,8 @@ struct Core {
     // Where a page of unshared memory is mapped on this node; nullopt if its mapping is gone.
     std::optional<Place> place_of(PageKey key);
     std::vector<Piece> pieces(const PageRun& run);
+    // The one that begins with page `first` of the run; nullopt if no mapping shows that page.
+    std::optional<Piece> piece_at(const PageRun& run, uint32_t first);
     void forget_places(ObjectId object) { shown_by_.erase(object); }
     static Result<void> ensure_registered(Fragment& fragment, Mapping& mapping);
     // Waits for the operation that was begun with this cookie; `done` must be entered in `waiting`.

@@ -25,7 +25,7 @@ bool Installs::materialise(Fragment& fragment, const Mapping& mapping, Address a
 }
 
 void Installs::install(const Install& action) {
-    if (pager_.removals.is_being_removed(action.run)) return spawn(install_later(action));
+    if (must_wait(action.run)) return spawn(install_later(action));
     pager_.faults.note_arrival();
     spdlog::trace("install: object {:#x} pages {}+{} presence {} first content {}",
                   action.run.object, action.run.first, action.run.count,
@@ -42,6 +42,10 @@ void Installs::install(const Install& action) {
     install_private(action);
     core_.agent.on_installed(action.id, core_.now());
     core_.moved.notify_all();
+}
+
+bool Installs::must_wait(const PageRun& run) const {
+    return pager_.removals.is_being_removed(run) || pager_.ranges.is_locked(run);
 }
 
 void Installs::tell(const Install& action) const {
@@ -119,7 +123,7 @@ std::vector<Install> Installs::current_parts(const Install& action) const {
 }
 
 Task<void> Installs::install_later(Install action) {
-    while (pager_.removals.is_being_removed(action.run)) co_await core_.moved.wait();
+    while (must_wait(action.run)) co_await core_.moved.wait();
     pager_.faults.note_arrival();
     const bool is_shared = pager_.shared.contains(action.run.object);
     if (is_shared && pager_.shared.memfd(action.run.object) < 0) co_await pager_.views.settled();

@@ -23,6 +23,7 @@ public:
     [[nodiscard]] std::vector<Install> current_parts(const Install& action) const;
 
 private:
+    [[nodiscard]] bool must_wait(const PageRun& run) const;
     void tell(const Install& action) const;
     void install_private(const Install& action);
     Task<void> install_later(Install action);

@@ -20,6 +20,7 @@
 #include "monitor/paging/pager_stats.h"
 #include "monitor/paging/pinned_pages.h"
 #include "monitor/paging/program_memory.h"
+#include "monitor/paging/range_locks.h"
 #include "monitor/paging/removals.h"
 #include "monitor/paging/shared_objects.h"
 #include "monitor/paging/shared_room.h"
@@ -64,7 +65,8 @@ public:
     paging::Faults faults{core, *this};
     paging::Installs installs{core, *this};
     paging::Takes takes{core, *this};
-    paging::Removals removals{core};
+    paging::Removals removals{core, *this};
+    paging::RangeLocks ranges{core};
     // What the supervisor itself needs.
     paging::Supply supply{core, *this};
     paging::ProgramMemory memory{core, *this};

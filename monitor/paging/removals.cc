@@ -9,20 +9,26 @@
 
 namespace gpr::paging {
 
-// Holds the executor, which changes the address space, so that `at` still means the same page.
-Task<void> Removals::remove(std::weak_ptr<Fragment> weak, Address at, PageRun run) {
+Task<void> Removals::remove(std::weak_ptr<Fragment> weak, PageRun run) {
     auto fragment = weak.lock();
-    if (fragment && fragment->has_helpers()) {
-        auto executor = co_await fragment->executor().lock();
+    for (uint32_t i = 0; fragment && fragment->has_helpers() && i < run.count;) {
+        const auto piece = core_.piece_at(run, i);
+        if (!piece || piece->fragment != fragment.get()) {
+            i++;
+            continue;
+        }
+        if (pager_.ranges.is_locked(*piece)) {
+            co_await core_.moved.wait();
+            continue;
+        }
+        auto here = pager_.ranges.share(*piece);
         auto page_mover = co_await fragment->page_mover().lock();
         // Removed by somebody else meanwhile; there may be a new page.
         if (!is_being_removed(run)) co_return;
-        auto seen = fragment->space.address_of(run[0]);
-        if (seen && *seen == at) {
-            std::vector<Call> calls{
-                Call{SYS_madvise, {at.value, run.count * page_size, MADV_DONTNEED}, 0}};
-            co_await fragment->page_mover().run_locked(calls);
-        }
+        std::vector<Call> calls{
+            Call{SYS_madvise, {piece->address.value, piece->count * page_size, MADV_DONTNEED}, 0}};
+        co_await fragment->page_mover().run_locked(calls);
+        i += piece->count;
     }
     done(run);
 }

@@ -14,12 +14,12 @@ namespace gpr::paging {
 
 class Removals {
 public:
-    explicit Removals(Core& core) : core_(core) {}
+    Removals(Core& core, Pager& pager) : core_(core), pager_(pager) {}
 
     // To be called by whoever gives the pages up. It must be followed by remove() or done().
     void add(const PageRun& run);
     void done(const PageRun& run);
-    Task<void> remove(std::weak_ptr<Fragment> weak, Address at, PageRun run);
+    Task<void> remove(std::weak_ptr<Fragment> weak, PageRun run);
 
     Task<void> removed();
     [[nodiscard]] bool is_removing() const { return !removing_.empty(); }
@@ -27,6 +27,7 @@ public:
 
 private:
     Core& core_;
+    Pager& pager_;
     std::vector<PageRun> removing_;
 };
 
