@@ -21,6 +21,9 @@
  * gpr's own calls use another instruction of the stub. */
 #define GPR_STUB_PROGRAM_CALL GPR_UL(0x550000000400)
 
+/* While a process is taken over that has seccomp filters of its own: infected_filters.cc. */
+#define GPR_GATE GPR_UL(0x550000100000)
+
 /* Slots, each with a bounce area behind it: one shared memfd, also mapped by the supervisor. */
 #define GPR_MAILBOX GPR_UL(0x551000000000)
 #define GPR_SLOT_SIZE GPR_UL(0x8000)

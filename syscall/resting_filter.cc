@@ -44,9 +44,9 @@ constexpr uint32_t without_following = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
 constexpr uint32_t sys_mseal = 462, pr_set_mdwe = 65;
 
 constexpr Stop stops[] = {
-    // A filter of its own would judge our preparation.
+    // A filter of its own must not judge our preparation.
     {SYS_seccomp, asked},
-    {SYS_prctl, always, 0, every_bit, PR_SET_SECCOMP},
+    {SYS_prctl, asked, 0, every_bit, PR_SET_SECCOMP},
     {SYS_prctl, asked, 0, every_bit, PR_GET_SECCOMP},
     {SYS_prctl, always, 0, every_bit, PR_SET_CHILD_SUBREAPER},
     // Memory that others have as well, or of which no page can be moved.

@@ -99,6 +99,8 @@ BASKET = [
     Row("grep -r", "grep -rc include /usr/include | wc -l"),
     Row("tar", "tar cf - /usr/share/doc 2>/dev/null | wc -c"),
     Row("cp -r, rm -r", "cp -r /usr/share/perl5 copy && rm -r copy"),
+    # Its programs lock themselves in with seccomp filters.
+    Row("man", "man -P cat ls | wc -l", needs=("man",)),
     Row("shell loop with programs", "for i in $(seq 40); do expr $i + 1; done"),
     Row("gcc -O2", "gcc -O2 -c part1.c -o /dev/null", C_PROJECT, needs=("gcc",)),
     Row("make -j2", "make -s clean && make -s -j2", C_PROJECT, needs=("make", "gcc")),

@@ -38,12 +38,32 @@ Task<int64_t> Filters::install(HomeThread& thread, uint64_t number, std::array<u
     if (result != 0) {
         co_return result > 0 && call.tells_no_thread ? -ESRCH : result;
     }
+    note_installed(thread, call);
+    co_return 0;
+}
+
+void Filters::note_installed(HomeThread& thread, const FilterCall& call) {
     thread.filters.push_back(call.filter);
-    if (!call.all_threads) co_return 0;
+    if (!call.all_threads) return;
     for (auto& [tid, other] : thread.process->threads) {
         if (!other->helper) other->filters = thread.filters;
     }
-    co_return 0;
+}
+
+bool Filters::has_any(const HomeProcess& process) {
+    return std::ranges::any_of(process.threads, [](const auto& entry) {
+        return !entry.second->helper && !entry.second->filters.empty();
+    });
+}
+
+bool Filters::are_common(const HomeProcess& process) {
+    const FilterList* first = nullptr;
+    for (const auto& [tid, thread] : process.threads) {
+        if (thread->helper) continue;
+        if (first && *first != thread->filters) return false;
+        first = &thread->filters;
+    }
+    return true;
 }
 
 // Waits for threads that are already ending: to a thread that has joined them they are gone, and

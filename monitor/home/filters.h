@@ -23,6 +23,11 @@ public:
                            std::array<uint64_t, 6> args);
     Task<void> filter_call(HomeProcess& process, HomeThread& thread, Notification n);
     static void note_common_filters(const HomeThread& thread);
+    // Whether any thread of the process has filters; whether all have the same ones.
+    static bool has_any(const HomeProcess& process);
+    static bool are_common(const HomeProcess& process);
+    // The kernel has installed the filter for the thread, or for all threads of its process.
+    static void note_installed(HomeThread& thread, const FilterCall& call);
     static int64_t seccomp_mode(const HomeThread& thread);
     static void inherit_filters(const HomeThread& parent, HomeThread& child);
     void take_state_of_caller(HomeProcess& process, HomeThread& thread);

@@ -23,6 +23,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/exit_hold.h"
+#include "monitor/tracee/infected_filters.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/process_stat.h"
@@ -38,7 +39,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr uint64_t code_segment_of_64_bit = 0x33;
-constexpr milliseconds patience{300};  // for threads to stop
 constexpr milliseconds between_looks{1};
 
 }  // namespace
@@ -99,9 +99,13 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
         regs.rax = static_cast<uint64_t>(Filters::seccomp_mode(thread));
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
-    } else if (cannot_rest_with(home_, process, n)) {
+    } else if (!is_filter_probe(process, n) && cannot_rest_with(home_, process, n)) {
         trace::take_call_back(thread.tid, regs);
-        spawn(split(process.pid, "calls " + name_of_call(n.number)));
+        if (may_install_filter(process, n)) {
+            spawn(install_filter(process.pid, thread.tid));
+        } else {
+            spawn(split(process.pid, "calls " + name_of_call(n.number)));
+        }
     } else if (handlers_of(n.number).here == AtHome::no_key) {
         regs.rax = static_cast<uint64_t>(-ENOSPC);
         regs.orig_rax = ~0UL;
@@ -334,10 +338,8 @@ Task<std::optional<WaitStatus>> Resting::stop_in_time(HomeThread& thread, Clock:
     co_return status;
 }
 
-// All threads are stopped. Makes the calls that only they can make; from then on the process
-// reports its calls.
-Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopped) {
-    const pid_t pid = process.pid;
+// For making calls in the threads, which are stopped.
+Result<Infection::Taken> Resting::taken_of(pid_t pid, const Stopped& stopped) {
     Infection::Taken taken;
     taken.pid = pid;
     for (const auto& [tid, context] : stopped) {
@@ -351,17 +353,26 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
     std::ranges::stable_partition(taken.threads,
                                   [pid](const StoppedThread& one) { return one.tid == pid; });
     if (taken.threads.front().tid != pid) return fail("its main thread has ended");
+    return taken;
+}
+
+// All threads are stopped. Makes the calls that only they can make; from then on the process
+// reports its calls.
+Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopped) {
+    const pid_t pid = process.pid;
+    GPR_TRY(auto taken, taken_of(pid, stopped));
     MemoryState memory;
     Infection infection(std::move(taken));
     infection.serve_calls_by([this] { home_.notifier->poll(); });
     auto prepare = [&]() -> Result<Infection::Taken> {
+        if (Filters::has_any(process)) GPR_CHECK(InfectedFilters(infection).open_gate());
         GPR_TRY(memory, infection.read_memory());
         if (const std::string what = what_stays(memory.mappings); !what.empty()) {
             return fail("its memory " + what);
         }
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
-        if (!process.listener) GPR_CHECK(infection.install(filter_));
+        if (!process.listener) GPR_CHECK(InfectedFilters(infection).install(filter_));
         for (const auto& [tid, descriptor] : process.rest->opened) {
             if (stopped.contains(tid)) GPR_CHECK(infection.close_descriptor(descriptor));
         }
@@ -370,9 +381,7 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
     auto ready = prepare();
     if (!ready) {
         infection.give_back();
-        for (const Infection::End& end : infection.take_ends()) {
-            home_.loop.after(milliseconds(0), [this, end] { home_.on_wait(end.tid, end.status); });
-        }
+        report_ends(infection);
         return tl::make_unexpected(ready.error());
     }
     if (!process.listener) {
@@ -387,6 +396,12 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         process.threads.at(pid)->stop_met |= was.by_job_control;
     }
     return {};
+}
+
+void Resting::report_ends(Infection& infection) {
+    for (const Infection::End& end : infection.take_ends()) {
+        home_.loop.after(milliseconds(0), [this, end] { home_.on_wait(end.tid, end.status); });
+    }
 }
 
 // As those of a process that has been attached: adoption.h.

@@ -21,6 +21,7 @@
 #include "monitor/home/resting_names.h"
 #include "monitor/home/resting_usage.h"
 #include "monitor/home/returns.h"
+#include "monitor/node/program_filter.h"
 #include "monitor/rules/away_cost.h"
 #include "monitor/tracee/context_raw.h"
 #include "monitor/tracee/infection.h"
@@ -61,6 +62,7 @@ public:
     Task<void> split(pid_t pid, std::string why, Along along = Along::who_can);
 
 private:
+    static constexpr std::chrono::milliseconds patience{300};  // for threads to stop
     using Stopped = std::map<pid_t, ThreadContext>;
     using StoppedProcesses = std::vector<std::pair<pid_t, Stopped>>;
 
@@ -74,10 +76,20 @@ private:
     void let_all_go_on(const StoppedProcesses& stopped);
     bool prepare(pid_t pid, const Stopped& stopped, const std::string& why);
     Task<std::optional<WaitStatus>> stop_in_time(HomeThread& thread, Clock::time_point until);
+    static Result<Infection::Taken> taken_of(pid_t pid, const Stopped& stopped);
+    void report_ends(Infection& infection);
     Result<void> prepare_threads(HomeProcess& process, const Stopped& stopped);
     void end_rest(HomeProcess& process, Stopped& stopped);
     Task<void> send_away(HomeProcess& process, Stopped stopped);
     Task<void> go_on_here(HomeProcess& process, const Stopped& stopped);
+    // Seccomp filters of a program at rest (resting_filters.cc).
+    // Whether the kernel refuses the call whatever is done about it.
+    static bool is_filter_probe(const HomeProcess& process, const Notification& n);
+    static bool may_install_filter(const HomeProcess& process, const Notification& n);
+    Task<void> install_filter(pid_t pid, pid_t tid);
+    Task<bool> install_filter_in(HomeProcess& process, pid_t tid, Stopped& stopped);
+    Result<int64_t> make_filter_call(HomeProcess& process, const HomeThread& caller,
+                                     const Stopped& stopped, const FilterCall& call);
 
     Home& home_;
     std::vector<sock_filter> filter_;

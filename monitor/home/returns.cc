@@ -13,12 +13,14 @@
 #include "monitor/home/acceptor_files.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
+#include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/memory_sharers.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/signals.h"
+#include "monitor/tracee/infected_filters.h"
 #include "monitor/tracee/infection.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/ptrace.h"
@@ -202,8 +204,10 @@ Result<void> Returns::can_return(const HomeProcess& process, Until until) const 
         return fail(
             "it may have files, devices or sockets of the acceptor, which cannot leave that");
     }
+    if (!Filters::are_common(process)) {
+        return fail("its threads have different seccomp filters of their own");
+    }
     for (const auto& [tid, thread] : process.threads) {
-        if (!thread->filters.empty()) return fail("it has a seccomp filter of its own");
         if (!thread->memory_policy.empty()) return fail("it has a memory policy");
     }
     const Mapping* stays = until == Until::needed_again ? memory_that_stays(process) : nullptr;
@@ -402,9 +406,12 @@ Task<Result<void>> Returns::leave_stub(HomeProcess& process, Homecoming::GrownSt
     for (const StoppedThread& thread : remains.taken.threads) tids.push_back(thread.tid);
     Infection infection(std::move(remains.taken));
     infection.serve_calls_by([this] { home_.notifier->poll(); });
-    auto cured = Homecoming::cure(infection, remains);
+    Result<void> cured;
+    if (Filters::has_any(process)) cured = InfectedFilters(infection).open_gate();
+    if (cured) cured = Homecoming::cure(infection, remains);
     if (cured && process.returns == 0) {
-        auto stops = infection.install(homecoming_filter(!process.stops_waits), false);
+        auto stops =
+            InfectedFilters(infection).install(homecoming_filter(!process.stops_waits), false);
         if (stops) {
             process.stops_waits = true;
         } else {  // the program goes on all the same

@@ -76,11 +76,11 @@ constexpr uint32_t thread_flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLA
 
 // Writes a sock_fprog and its instructions, to be used at this address.
 void put_filter(const ProgramFilter& filter, Address to, HostileMemory out) {
-    sock_fprog head{static_cast<unsigned short>(std::size(beginning) + filter.code.size()),
+    const std::vector<sock_filter> code = with_prologue(filter);
+    sock_fprog head{static_cast<unsigned short>(code.size()),
                     reinterpret_cast<sock_filter*>((to + sizeof(sock_fprog)).value)};
     out.put(0, head);
-    out.put(sizeof head, beginning);
-    out.write(sizeof head + sizeof beginning, std::as_bytes(std::span(filter.code)));
+    out.write(sizeof head, std::as_bytes(std::span(code)));
 }
 
 bool is_sound(size_t instructions) {
@@ -88,6 +88,12 @@ bool is_sound(size_t instructions) {
 }
 
 }  // namespace
+
+std::vector<sock_filter> with_prologue(const ProgramFilter& filter) {
+    std::vector<sock_filter> code(std::begin(beginning), std::end(beginning));
+    code.insert(code.end(), filter.code.begin(), filter.code.end());
+    return code;
+}
 
 int64_t FilterCall::refusal(pid_t thread) const { return tells_no_thread ? -ESRCH : thread; }
 
@@ -103,8 +109,20 @@ bool asks_for_seccomp_mode(uint64_t number, const uint64_t* args) {
     return number == SYS_prctl && static_cast<uint32_t>(args[0]) == PR_GET_SECCOMP;
 }
 
+bool asks_for_listener(uint64_t number, const uint64_t* args) {
+    return number == SYS_seccomp && static_cast<uint32_t>(args[0]) == SECCOMP_SET_MODE_FILTER &&
+           (args[1] & SECCOMP_FILTER_FLAG_NEW_LISTENER) != 0;
+}
+
 Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint64_t number,
                                   std::array<uint64_t, 6> args) {
+    ReadCaller read = [&pager, fragment](Address at, std::span<std::byte> into) {
+        return pager.memory.read(*fragment, at, into);
+    };
+    co_return co_await read_filter_call(std::move(read), number, args);
+}
+
+Task<FilterCall> read_filter_call(ReadCaller read, uint64_t number, std::array<uint64_t, 6> args) {
     bool by_prctl = number == SYS_prctl;
     FilterCall call;
     auto filter = std::make_shared<ProgramFilter>();
@@ -122,15 +140,13 @@ Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragme
         co_return call;
     }
     sock_fprog given{};
-    bool read = co_await pager.memory.read(*fragment, {args[2]},
-                                           std::as_writable_bytes(std::span(&given, 1)));
-    if (!read || !is_sound(given.len)) co_return call;
+    bool got = co_await read({args[2]}, std::as_writable_bytes(std::span(&given, 1)));
+    if (!got || !is_sound(given.len)) co_return call;
     filter->flags = flags & filter_flags;
     filter->code.resize(given.len);
     Address at{reinterpret_cast<uint64_t>(given.filter)};
-    read =
-        co_await pager.memory.read(*fragment, at, std::as_writable_bytes(std::span(filter->code)));
-    if (!read) co_return call;
+    got = co_await read(at, std::as_writable_bytes(std::span(filter->code)));
+    if (!got) co_return call;
     for (sock_filter& step : filter->code) {
         // The program has no tracer, so SECCOMP_RET_TRACE means ENOSYS; our filter's answer would
         // win over it.

@@ -4,8 +4,10 @@
 
 #include <linux/filter.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "base/result.h"
@@ -36,8 +38,17 @@ struct FilterCall {
 bool installs_filter(uint64_t number, const uint64_t* args);
 bool asks_for_seccomp_mode(uint64_t number, const uint64_t* args);
 
+// Whether it asks for a listener, which the kernel refuses beside ours.
+bool asks_for_listener(uint64_t number, const uint64_t* args);
+
+// Reads the caller's memory. False if there is none.
+using ReadCaller = std::function<Task<bool>(Address, std::span<std::byte>)>;
+Task<FilterCall> read_filter_call(ReadCaller read, uint64_t number, std::array<uint64_t, 6> args);
 Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint64_t number,
                                   std::array<uint64_t, 6> args);
+
+// What the kernel gets: the filter behind the prologue that lets our calls pass.
+std::vector<sock_filter> with_prologue(const ProgramFilter& filter);
 
 // Installs the filter for a thread, or for its whole thread group. Returns the kernel's result.
 Task<int64_t> install_filter(StubThread& stub, const ProgramFilter& filter, bool all_threads);

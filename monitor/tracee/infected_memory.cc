@@ -12,6 +12,7 @@
 
 #include "monitor/tracee/infection.h"
 #include "monitor/tracee/process_stat.h"
+#include "stub/layout.h"
 
 namespace gpr {
 
@@ -29,6 +30,8 @@ Result<MemoryState> Infection::read_memory() {
         const bool alone = ours->range.begin == room_ && ours->range.size() == room_size;
         if (alone) memory.mappings.erase(ours);
     }
+    std::erase_if(memory.mappings,
+                  [](const MappingFlags& m) { return m.range.begin.value == GPR_GATE; });
     GPR_CHECK(read_policies(memory.mappings));
     close_room();
     return memory;

@@ -29,7 +29,7 @@
 #include "monitor/tracee/remote_memory_raw.h"
 #include "monitor/tracee/resume_request.h"
 #include "monitor/tracee/resumed_wait.h"
-#include "monitor/tracee/room_for_descriptors.h"
+#include "stub/layout.h"
 
 namespace gpr {
 
@@ -100,6 +100,7 @@ Infection::Infection(Infection&& other) noexcept
     : pid_(std::exchange(other.pid_, 0)),
       since_(other.since_),
       threads_(std::exchange(other.threads_, {})),
+      own_instruction_(other.own_instruction_),
       syscall_instruction_(other.syscall_instruction_),
       room_(std::exchange(other.room_, {})),
       unlocked_(std::move(other.unlocked_)),
@@ -200,7 +201,8 @@ Result<> Infection::await_stop(StoppedThread& thread, steady_clock::time_point u
 Result<> Infection::prepare_calls() {
     GPR_TRY(const auto memory, RemoteMemory::open(threads_.front().tid));
     GPR_TRY(const auto maps, read_maps(threads_.front().tid));
-    GPR_TRY(syscall_instruction_, find_syscall_instruction(maps, memory));
+    GPR_TRY(own_instruction_, find_syscall_instruction(maps, memory));
+    syscall_instruction_ = own_instruction_;
     return {};
 }
 
@@ -350,47 +352,6 @@ Result<bool> Infection::has_cpu_interval_timer() {
     return armed;
 }
 
-Result<> Infection::install(std::span<const sock_filter> filter, bool has_listener) {
-    StoppedThread& main = threads_.front();
-    GPR_CHECK(open_room());
-    const sock_fprog program{static_cast<unsigned short>(filter.size()),
-                             reinterpret_cast<sock_filter*>(room_.value + page_size)};
-    GPR_TRY(const auto memory, RemoteMemory::open(pid_));
-    if (filter.size_bytes() > room_size - page_size ||
-        !memory.write_exact(room_ + page_size, filter.data(), filter.size_bytes()) ||
-        !memory.write_exact(room_, &program, sizeof program)) {
-        return fail(EIO, "cannot give the program its filter");
-    }
-    const uint64_t flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLAG_TSYNC_ESRCH |
-                           (has_listener ? SECCOMP_FILTER_FLAG_NEW_LISTENER : 0UL);
-    const RoomForDescriptors room(pid_);
-    auto install = [&] {
-        return call(main, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, flags, room_.value});
-    };
-    auto listener = install();
-    if (!listener && listener.error().code == EACCES) {
-        // Without CAP_SYS_ADMIN a filter requires no_new_privs, so set-user-ID programs run without
-        // privileges.
-        GPR_CHECK(call(main, SYS_prctl, {PR_SET_NO_NEW_PRIVS, 1}));
-        listener = install();
-    }
-    if (!listener && listener.error().code == EBUSY) {
-        return fail(EBUSY,
-                    fmt::format("something else supervises the system calls of process {}", pid_));
-    }
-    if (!listener) return tl::make_unexpected(listener.error());
-    if (!has_listener) {
-        close_room();
-        return {};
-    }
-    const Fd process(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
-    listener_ = Fd(static_cast<int>(syscall(SYS_pidfd_getfd, process.get(), *listener, 0)));
-    if (!listener_) return fail(errno, "cannot take over the seccomp listener");
-    GPR_CHECK(call(main, SYS_close, {static_cast<uint64_t>(*listener)}));
-    close_room();
-    return {};
-}
-
 Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
     for (const StoppedThread& thread : threads_) {
         if (ptrace(PTRACE_SETOPTIONS, thread.tid, nullptr, ptrace_options) != 0) {
@@ -399,12 +360,18 @@ Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
             return fail(errno, fmt::format("cannot trace thread {}", thread.tid));
         }
     }
+    close_gate();
     return Taken{
         std::exchange(pid_, 0), std::exchange(threads_, {}), std::move(listener_), since_, {}};
 }
 
 Result<> Infection::unmap(Range range) {
-    GPR_CHECK(call(threads_.front(), SYS_munmap, {range.begin.value, range.size()}));
+    std::vector<Range> parts{range};
+    const bool gate = syscall_instruction_ != own_instruction_;
+    if (gate) parts = {{range.begin, {GPR_GATE}}, {{GPR_GATE + page_size}, range.end}};
+    for (const Range& part : parts) {
+        GPR_CHECK(call(threads_.front(), SYS_munmap, {part.begin.value, part.size()}));
+    }
     return {};
 }
 
@@ -443,6 +410,7 @@ void Infection::undo() {
     for (StoppedThread& thread : threads_) {
         if (thread.tid != 0) tell_thread_state(thread);
     }
+    close_gate();
 }
 
 void Infection::let_go() {

@@ -6,7 +6,6 @@
 // thread.
 #pragma once
 
-#include <linux/filter.h>
 #include <sys/types.h>
 #include <sys/user.h>
 
@@ -66,10 +65,6 @@ public:
     // Unlocks what mlock(2) and mlockall(2) have locked, because locked pages cannot be moved.
     // Locked again on release.
     Result<> unlock(const MemoryState& memory);
-    // Installs a filter for all threads at once. The process does not keep the listener, if the
-    // filter has one.
-    Result<> install(std::span<const sock_filter> filter, bool has_listener = true);
-
     // Closes a descriptor of the process.
     Result<> close_descriptor(int number);
 
@@ -121,6 +116,7 @@ public:
     }
 
 private:
+    friend class InfectedFilters;
     explicit Infection(pid_t pid) : pid_(pid) {}
 
     Result<> seize_all(std::chrono::steady_clock::time_point until);
@@ -135,6 +131,7 @@ private:
     static constexpr uint64_t room_size = 16 * page_size;
     Result<> open_room();
     void close_room();
+    void close_gate();
     // at: of the mapping there; 0: of the thread.
     MemoryPolicy memory_policy_in(StoppedThread& thread, const RemoteMemory& memory, Address at);
     Result<> read_policies(std::vector<MappingFlags>& mappings);
@@ -150,8 +147,9 @@ private:
     pid_t pid_ = 0;
     std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
     std::vector<StoppedThread> threads_;  // main thread first
-    Address syscall_instruction_{};
-    Address room_{};  // memory of the process that we use for a while; 0: none
+    Address own_instruction_{};           // a system call instruction of the program
+    Address syscall_instruction_{};       // the one that our calls use
+    Address room_{};                      // memory of the process that we use for a while; 0: none
     std::vector<LockedRange> unlocked_;
     LockOfNew lock_of_new_ = LockOfNew::none;
     Fd listener_;  // of the filter, once it is installed

@@ -1,0 +1,133 @@
+// Seccomp filters that a program at rest installs. The kernel gets them with the prologue that lets
+// gpr's calls pass, so that the program can be split at any time later.
+#include <linux/seccomp.h>
+#include <sys/syscall.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <span>
+#include <utility>
+
+#include "base/log.h"
+#include "monitor/home/filters.h"
+#include "monitor/home/home.h"
+#include "monitor/home/resting.h"
+#include "monitor/home/resting_calls.h"
+#include "monitor/node/program_filter.h"
+#include "monitor/tracee/infected_filters.h"
+#include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
+
+namespace gpr::home {
+
+namespace {
+
+// A call that was taken back and is about to be made again.
+Notification call_ahead(const HomeThread& thread, user_regs_struct regs) {
+    regs.orig_rax = regs.rax;
+    return call_of(thread, regs);
+}
+
+Task<bool> read_from(pid_t pid, Address at, std::span<std::byte> into) {
+    const auto memory = RemoteMemory::open(pid);
+    co_return memory && memory->read_exact(at, into.data(), into.size());
+}
+
+}  // namespace
+
+// libseccomp asks so which flags the kernel knows. Strict mode takes neither flags nor an address.
+bool Resting::is_filter_probe(const HomeProcess& process, const Notification& n) {
+    if (!installs_filter(n.number, n.args)) return false;
+    if (n.number == SYS_seccomp && static_cast<uint32_t>(n.args[0]) == SECCOMP_SET_MODE_STRICT) {
+        return n.args[1] != 0 || n.args[2] != 0;
+    }
+    if (n.number == SYS_prctl && n.args[1] == SECCOMP_MODE_STRICT) return false;
+    std::array<std::byte, sizeof(sock_fprog)> program{};
+    const auto memory = RemoteMemory::open(process.pid);
+    return memory && !memory->read_exact({n.args[2]}, program.data(), program.size());
+}
+
+// If only one of several threads is to have the filter, our own could not be installed for all of
+// them later.
+bool Resting::may_install_filter(const HomeProcess& process, const Notification& n) {
+    const bool for_all = n.number == SYS_seccomp && (n.args[1] & SECCOMP_FILTER_FLAG_TSYNC) != 0;
+    return installs_filter(n.number, n.args) && !asks_for_listener(n.number, n.args) &&
+           (for_all || process.threads.size() == 1);
+}
+
+// The thread has not made its call yet. If the process cannot be stopped now, it calls again.
+Task<void> Resting::install_filter(pid_t pid, pid_t tid) {
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || process->finished || !process->rest || process->rest->being_split) co_return;
+    process->rest->being_split = process->rest->waits_for_others = true;
+    auto turn = co_await splits_.lock();
+    process = home_.find_process(pid);
+    if (!process || !process->rest || !process->rest->waits_for_others) co_return;
+    process->rest->waits_for_others = false;
+    auto stopped = co_await stop_all(pid, Clock::now() + patience);
+    process = home_.find_process(pid);
+    if (!stopped || !process || !process->rest) co_return;
+    process->rest->being_split = false;
+    const bool done = co_await install_filter_in(*process, tid, *stopped);
+    process = home_.find_process(pid);
+    if (!process) co_return;
+    if (!done) spawn(split(pid, "calls seccomp"));
+    let_go_on(*process, *stopped);
+}
+
+// False if the call is one that only a split process can make.
+Task<bool> Resting::install_filter_in(HomeProcess& process, pid_t tid, Stopped& stopped) {
+    HomeThread* caller = home_.find_thread(process.pid, tid);
+    if (!caller || !stopped.contains(tid)) co_return true;
+    user_regs_struct& regs = stopped.at(tid).regs;
+    const Notification n = call_ahead(*caller, regs);
+    // A signal may have come first.
+    if (!installs_filter(n.number, n.args) || !may_install_filter(process, n)) co_return true;
+    std::array<uint64_t, 6> args;
+    std::ranges::copy(n.args, args.begin());
+    ReadCaller read = [pid = process.pid](Address at, std::span<std::byte> into) {
+        return read_from(pid, at, into);
+    };
+    const FilterCall call = co_await read_filter_call(std::move(read), n.number, args);
+    if (!call.filter) co_return false;
+    const auto result = make_filter_call(process, *caller, stopped, call);
+    if (!result) {
+        spdlog::debug("process {} is split for its filter: {}", process.pid,
+                      result.error().message());
+        co_return false;
+    }
+    if (*result == 0) Filters::note_installed(*caller, call);
+    regs.rip += 2;
+    const bool names_thread = *result > 0 && !call.tells_no_thread;
+    regs.rax = static_cast<uint64_t>(*result > 0 && !names_thread ? -ESRCH : *result);
+    trace::set_registers(tid, regs);
+    co_return true;
+}
+
+// Returns what the kernel returns.
+Result<int64_t> Resting::make_filter_call(HomeProcess& process, const HomeThread& caller,
+                                          const Stopped& stopped, const FilterCall& call) {
+    GPR_TRY(auto taken, taken_of(process.pid, stopped));
+    Infection infection(std::move(taken));
+    infection.serve_calls_by([this] { home_.notifier->poll(); });
+    InfectedFilters filters(infection);
+    InfectedFilters::Wanted its;
+    its.code = with_prologue(*call.filter);
+    its.flags = call.filter->flags;
+    if (call.all_threads) its.flags |= SECCOMP_FILTER_FLAG_TSYNC;
+    its.gives_up_privileges = call.strict;
+    Result<> ready;
+    if (Filters::has_any(process)) ready = filters.open_gate();
+    Result<int64_t> result = tl::make_unexpected(Error{});
+    if (ready) result = filters.install_for_program(caller.tid, its);
+    bool met_stop = false;
+    for (const StoppedThread& thread : infection.threads()) met_stop |= thread.by_job_control;
+    process.threads.at(process.pid)->stop_met |= met_stop;
+    infection.give_back();
+    report_ends(infection);
+    if (!ready) return tl::make_unexpected(ready.error());
+    return result;
+}
+
+}  // namespace gpr::home
