@@ -1,5 +1,5 @@
-// Memory moves (mremap, or away and back by munmap and mmap at the same place) just after another
-// thread has begun to read it from its start, so that pages ahead of the reader are on the move.
+// Memory is moved, replaced, discarded or cut just after another thread has begun to read it from
+// its start, so that pages ahead of the reader are on the move.
 #include <pthread.h>
 #include <sys/mman.h>
 
@@ -39,18 +39,40 @@ static void* map_at(void* place, int extra) {
     return mmap(place, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | extra, -1, 0);
 }
 
-static void move(int round, char* const places[2]) {
-    if (round % 4 == 3) {
-        CHECK_EQ(munmap(memory, SIZE), 0);
-        CHECK(map_at(memory, MAP_FIXED_NOREPLACE) == memory);
-        for (int page = 0; page < PAGES; page++) CHECK_EQ(*word(page), 0);
-        for (int page = 0; page < PAGES; page++) *word(page) = (uint64_t)(round * 1000 + page);
-        return;
-    }
+static void expect(int round, int from, int to) {
+    for (int page = from; page < to; page++)
+        CHECK_EQ(*word(page), round < 0 ? 0 : round * 1000 + page);
+}
+
+static void fill(int round) {
+    for (int page = 0; page < PAGES; page++) *word(page) = (uint64_t)(round * 1000 + page);
+}
+
+// Changes the memory, or its content; afterwards it has the round's content.
+static void change(int round, char* const places[2]) {
+    const int part = PAGES / 3;
     char* to = places[memory == places[0]];
-    const int flags = MREMAP_MAYMOVE | MREMAP_FIXED;
-    CHECK(mremap(memory, SIZE, SIZE, flags, to) == to);
-    memory = to;
+    switch (round % 8) {
+        case 1:
+            CHECK_EQ(munmap(memory, SIZE), 0);
+            CHECK(map_at(memory, MAP_FIXED_NOREPLACE) == memory);
+            break;
+        case 3: CHECK(map_at(memory, MAP_FIXED) == memory); break;
+        case 5: CHECK_EQ(madvise(memory, SIZE, MADV_DONTNEED), 0); break;
+        case 7:
+            CHECK(mremap(memory, SIZE, part * PAGE, 0) == memory);
+            CHECK(mremap(memory, part * PAGE, SIZE, 0) == memory);
+            expect(round, 0, part);
+            expect(-1, part, PAGES);
+            fill(round);
+            return;
+        default:
+            CHECK(mremap(memory, SIZE, SIZE, MREMAP_MAYMOVE | MREMAP_FIXED, to) == to);
+            memory = to;
+            return;
+    }
+    expect(-1, 0, PAGES);
+    fill(round);
 }
 
 int main(void) {
@@ -63,11 +85,11 @@ int main(void) {
     CHECK_EQ(pthread_create(&reader, NULL, read_beginning, NULL), 0);
     for (int round = 0; round < ROUNDS; round++) {
         CHECK_EQ(pthread_mutex_lock(&lock), 0);
-        for (int page = 0; page < PAGES; page++) *word(page) = (uint64_t)(round * 1000 + page);
+        fill(round);
         pass_on();
         wait_for(0);
-        move(round, places);
-        for (int page = 0; page < PAGES; page++) CHECK_EQ(*word(page), round * 1000 + page);
+        change(round, places);
+        expect(round, 0, PAGES);
         CHECK_EQ(pthread_mutex_unlock(&lock), 0);
     }
     CHECK_EQ(pthread_join(reader, NULL), 0);
