@@ -28,6 +28,7 @@ Task<int64_t> FileCopies::discard_content(HomeProcess& process, StubThread& stub
     auto alone = co_await home_.pager.ranges.lock(fragment, plan.range);
     home_.layouts.changes.note_discarded(*fragment, plan.range, plan.pieces);
     for (const Mapping& m : plan.pieces) {
+        if (stub.dead()) break;
         if (m.backing != Backing::anonymous || m.trapped) continue;
         if (m.source != 0 && m.birth == directory_node) begin_at_acceptor(process, m);
         co_await stub.call(SYS_madvise, m.range.begin.value, m.range.size(), MADV_DONTNEED);

@@ -202,9 +202,10 @@ Task<void> MemoryCalls::memory_call(HomeProcess& process, HomeThread& thread, No
 Task<paging::RangeLocks::Guard> MemoryCalls::lock_changed(HomeProcess& process, Notification n) {
     std::vector<Range> ranges;
     const MemoryCall kind = memory_call_of(n.number);
-    if (kind == MemoryCall::set_break) {
+    const bool is_in_heap = n.args[0] >= process.break_begin;
+    if (kind == MemoryCall::set_break && is_in_heap) {
         ranges.push_back({Address{n.args[0]}.page_end(), Address{process.break_end}.page_end()});
-    } else if (kind != MemoryCall::protect) {
+    } else if (kind != MemoryCall::protect && kind != MemoryCall::set_break) {
         ranges = hidden_by(process, n);
     }
     return home_.pager.ranges.lock(process.fragment, std::move(ranges));
@@ -230,11 +231,13 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (locks) made.args[3] &= ~uint64_t{MAP_LOCKED};
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
     if (n.number == SYS_mmap && maps_growing(n.args)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    const std::vector<Range> hidden = hidden_by(process, n);
     auto alone = co_await lock_changed(process, n);
+    if (stub.dead()) co_return -ESRCH;
     Range moving = n.number == SYS_mremap ? pages_of(n.args[0], n.args[1]) : Range{};
     if (!moving.empty()) co_await fragment->keep_apart(stub, moving, true);
     const uint64_t* a = made.args;
-    auto changing = home_.pager.views.change(fragment->space, hidden_by(process, n));
+    auto changing = home_.pager.views.change(fragment->space, hidden);
     int64_t result = 0;
     if (n.number == SYS_mremap) {
         result = co_await remap_memory(*fragment, stub, a);
@@ -434,6 +437,8 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
     if (lock_error(process, n, thread.tid) != 0) wanted = 0;  // then the break stays
     std::shared_ptr<StubThread> stub = thread.stub;
     auto guard = co_await home_.metadata.lock();
+    if (stub->dead()) co_return;
+    n.args[0] = wanted;
     auto alone = co_await lock_changed(process, n);
     int64_t result = co_await stub->call(SYS_brk, wanted);
     if (stub->dead()) co_return;

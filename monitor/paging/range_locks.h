@@ -39,7 +39,7 @@ public:
     // For a change of mappings, or of their content (MADV_DONTNEED), by this kernel: returns when
     // no pages in the ranges are on the move, and none will be until the guard is gone. To be held
     // until our list of mappings agrees with the kernel. The caller orders the changes themselves,
-    // and must not wait for pages of private memory meanwhile.
+    // and must not wait for pages in the ranges meanwhile.
     Task<Guard> lock(std::shared_ptr<Fragment> fragment, std::vector<Range> ranges);
     Task<Guard> lock(std::shared_ptr<Fragment> fragment, Range range);
 
