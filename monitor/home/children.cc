@@ -22,9 +22,11 @@
 #include "monitor/home/resting_calls.h"
 #include "monitor/home/shared_memory.h"
 #include "monitor/home/stops.h"
+#include "monitor/node/address_plan.h"
 #include "monitor/tracee/fault_origin.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/reserved_range.h"
 #include "monitor/tracee/vdso_place.h"
 #include "syscall/table.h"
 
@@ -103,6 +105,17 @@ bool Children::must_split_for(const HomeProcess& process, const Notification& n)
         case AtHome::fork: return must_split_to_clone(process, n);
         default: return false;
     }
+}
+
+std::optional<int64_t> Children::answer_about_gprs_part(const HomeProcess& process,
+                                                        const Notification& n) {
+    const bool unsplit = process.state == HomeProcess::State::native && !process.fragment &&
+                         !process.rest && !process.stays_home;
+    if (!unsplit) return std::nullopt;
+    const bool hints = memory_call_of(n.number) == MemoryCall::map && n.args[0] != 0 &&
+                       pages_of(n.args[0], n.args[1]).overlaps(reserved_range);
+    if (auto answer = answer_about_reserved(n.number, n.args)) return answer;
+    return hints ? std::optional<int64_t>(-ENOMEM) : std::nullopt;
 }
 
 void Children::split_children_now() {

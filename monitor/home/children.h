@@ -19,6 +19,10 @@ public:
     explicit Children(Home& home) : home_(home) {}
 
     [[nodiscard]] bool must_split_for(const HomeProcess& process, const Notification& n) const;
+    // For a child that is not split yet: the answer to a call about addresses where gpr's part will
+    // be, and where filters would let the program's own code make any call.
+    static std::optional<int64_t> answer_about_gprs_part(const HomeProcess& process,
+                                                         const Notification& n);
     void split_children_now();
     Task<void> start_newborn(HomeThread& thread, std::optional<ThreadContext> context, bool split);
     void split_later(pid_t pid);

@@ -204,6 +204,7 @@ int64_t Filters::seccomp_mode(const HomeThread& thread) {
 
 void Filters::inherit_filters(const HomeThread& parent, HomeThread& child) {
     child.filters = parent.filters;
+    child.filtered_apart = parent.filtered_apart;
     if (child.process != parent.process) return;
     for (Twin& twin : child.twins) twin.filters = child.process->common_filters;
     // A new thread inherits its parent's filters at the acceptor where it is born.
@@ -218,6 +219,7 @@ void Filters::take_state_of_caller(HomeProcess& process, HomeThread& thread) {
     HomeThread* caller = home_.find_thread(process.pid, static_cast<pid_t>(*former));
     if (!caller || caller == &thread) return;
     thread.filters = caller->filters;
+    thread.filtered_apart = caller->filtered_apart;
     thread.affinity = caller->affinity;
     thread.memory_policy = caller->memory_policy;
     thread.cpu_modes = caller->cpu_modes;

@@ -113,6 +113,7 @@ struct HomeThread {
     ThreadCounts counts;
     ForkAtHome fork;
     FilterList filters;              // the program's filters that the kernel thread here has
+    bool filtered_apart = false;     // it also has one that gpr did not install
     std::vector<Twin> twins;         // by node: twin()
     uint64_t futex_waits = 0;        // of a vfork child: how many futex calls it has made
     Clock::time_point call_began{};  // of the latest forwarded call

@@ -106,12 +106,17 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
         } else {
             spawn(split(process.pid, "calls " + name_of_call(n.number)));
         }
+    } else if (installs_before_exec(process, n)) {
+        trace::take_call_back(thread.tid, regs);
+        spawn(install_filter_before_exec(process.pid));
     } else if (handlers_of(n.number).here == AtHome::no_key) {
         regs.rax = static_cast<uint64_t>(-ENOSPC);
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
     } else if (usage_.takes_stopped(thread, n)) {
         return;
+    } else if (installs_filter(n.number, n.args) && !is_filter_probe(process, n)) {
+        thread.filtered_apart = true;
     }
     trace::resume(thread.tid);
 }
@@ -360,6 +365,9 @@ Result<Infection::Taken> Resting::taken_of(pid_t pid, const Stopped& stopped) {
 // reports its calls.
 Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopped) {
     const pid_t pid = process.pid;
+    const bool apart = std::ranges::any_of(
+        process.threads, [](const auto& entry) { return entry.second->filtered_apart; });
+    if (apart) return fail("it has a seccomp filter that would judge gpr's calls as well");
     GPR_TRY(auto taken, taken_of(pid, stopped));
     MemoryState memory;
     Infection infection(std::move(taken));

@@ -46,6 +46,8 @@ public:
     void begin(HomeProcess& process);
     // A thread that the filter has stopped before a call.
     void on_call(HomeThread& thread, user_regs_struct regs);
+    // A call that the prologue of the program's filters has stopped: program_filter.h.
+    static void on_call_like_ours(const HomeThread& thread, user_regs_struct regs);
     // A call that its filter reports. False if nothing is done about it.
     bool takes_call(HomeThread& thread, const Notification& n) {
         return usage_.takes_reported(thread, n);
@@ -87,6 +89,8 @@ private:
     static bool is_filter_probe(const HomeProcess& process, const Notification& n);
     static bool may_install_filter(const HomeProcess& process, const Notification& n);
     Task<void> install_filter(pid_t pid, pid_t tid);
+    static bool installs_before_exec(const HomeProcess& process, const Notification& n);
+    Task<void> install_filter_before_exec(pid_t pid);
     Task<bool> install_filter_in(HomeProcess& process, pid_t tid, Stopped& stopped);
     Result<int64_t> make_filter_call(HomeProcess& process, const HomeThread& caller,
                                      const Stopped& stopped, const FilterCall& call);

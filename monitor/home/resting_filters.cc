@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "monitor/home/detachment.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/resting.h"
@@ -27,6 +28,20 @@ namespace {
 Notification call_ahead(const HomeThread& thread, user_regs_struct regs) {
     regs.orig_rax = regs.rax;
     return call_of(thread, regs);
+}
+
+bool stands_before_call(pid_t pid, const user_regs_struct& regs) {
+    std::array<uint8_t, 2> instruction{};
+    const auto memory = RemoteMemory::open(pid);
+    return memory && memory->read_exact({regs.rip}, instruction.data(), instruction.size()) &&
+           instruction == std::array<uint8_t, 2>{0x0f, 0x05};
+}
+
+// As if it had made the call.
+void answer_filter_call(pid_t tid, user_regs_struct& regs, int64_t result) {
+    regs.rip += 2;
+    regs.rax = static_cast<uint64_t>(result);
+    trace::set_registers(tid, regs);
 }
 
 Task<bool> read_from(pid_t pid, Address at, std::span<std::byte> into) {
@@ -65,6 +80,10 @@ Task<void> Resting::install_filter(pid_t pid, pid_t tid) {
     process = home_.find_process(pid);
     if (!process || !process->rest || !process->rest->waits_for_others) co_return;
     process->rest->waits_for_others = false;
+    if (process->stopped || home_.detachment.is_under_way()) {
+        process->rest->being_split = false;
+        co_return;
+    }
     auto stopped = co_await stop_all(pid, Clock::now() + patience);
     process = home_.find_process(pid);
     if (!stopped || !process || !process->rest) co_return;
@@ -76,6 +95,44 @@ Task<void> Resting::install_filter(pid_t pid, pid_t tid) {
     let_go_on(*process, *stopped);
 }
 
+// gpr makes its calls in a program at rest while it looks at the stops itself (Infection), so this
+// call is the program's, to which nothing of gpr's is known.
+void Resting::on_call_like_ours(const HomeThread& thread, user_regs_struct regs) {
+    if (thread.process->rest) {
+        regs.rax = static_cast<uint64_t>(regs.orig_rax == SYS_mmap ? -ENOMEM : -EPERM);
+        regs.orig_rax = ~0UL;
+        trace::set_registers(thread.tid, regs);
+    }
+    trace::resume(thread.tid);
+}
+
+// A vfork child cannot be split, but the program that it is about to execute can.
+bool Resting::installs_before_exec(const HomeProcess& process, const Notification& n) {
+    return process.shares_memory_with && !process.stays_home && may_install_filter(process, n) &&
+           !is_filter_probe(process, n);
+}
+
+// If it does not stop now, it calls again.
+Task<void> Resting::install_filter_before_exec(pid_t pid) {
+    HomeThread* thread = home_.find_thread(pid, pid);
+    if (!thread) co_return;
+    auto status = co_await stop_in_time(*thread, Clock::now() + patience);
+    HomeProcess* process = home_.find_process(pid);
+    if (!process || !status) co_return;
+    auto context = capture_context(pid);
+    if (status->kind != WaitStatus::Kind::trap_stop || !context) {
+        home_.on_wait(pid, *status);
+        co_return;
+    }
+    Stopped stopped;
+    stopped[pid] = std::move(*context);
+    const bool done = co_await install_filter_in(*process, pid, stopped);
+    process = home_.find_process(pid);
+    if (!process) co_return;
+    if (!done) answer_filter_call(pid, stopped.at(pid).regs, -EINVAL);
+    let_go_on(*process, stopped);
+}
+
 // False if the call is one that only a split process can make.
 Task<bool> Resting::install_filter_in(HomeProcess& process, pid_t tid, Stopped& stopped) {
     HomeThread* caller = home_.find_thread(process.pid, tid);
@@ -83,7 +140,10 @@ Task<bool> Resting::install_filter_in(HomeProcess& process, pid_t tid, Stopped& 
     user_regs_struct& regs = stopped.at(tid).regs;
     const Notification n = call_ahead(*caller, regs);
     // A signal may have come first.
-    if (!installs_filter(n.number, n.args) || !may_install_filter(process, n)) co_return true;
+    if (!stands_before_call(process.pid, regs) || !installs_filter(n.number, n.args) ||
+        !may_install_filter(process, n)) {
+        co_return true;
+    }
     std::array<uint64_t, 6> args;
     std::ranges::copy(n.args, args.begin());
     ReadCaller read = [pid = process.pid](Address at, std::span<std::byte> into) {
@@ -98,10 +158,8 @@ Task<bool> Resting::install_filter_in(HomeProcess& process, pid_t tid, Stopped& 
         co_return false;
     }
     if (*result == 0) Filters::note_installed(*caller, call);
-    regs.rip += 2;
-    const bool names_thread = *result > 0 && !call.tells_no_thread;
-    regs.rax = static_cast<uint64_t>(*result > 0 && !names_thread ? -ESRCH : *result);
-    trace::set_registers(tid, regs);
+    const bool hides_thread = *result > 0 && call.tells_no_thread;
+    answer_filter_call(tid, regs, hides_thread ? -ESRCH : *result);
     co_return true;
 }
 
@@ -113,7 +171,7 @@ Result<int64_t> Resting::make_filter_call(HomeProcess& process, const HomeThread
     infection.serve_calls_by([this] { home_.notifier->poll(); });
     InfectedFilters filters(infection);
     InfectedFilters::Wanted its;
-    its.code = with_prologue(*call.filter);
+    its.code = with_prologue(*call.filter, SECCOMP_RET_TRACE | gpr_call_mark);
     its.flags = call.filter->flags;
     if (call.all_threads) its.flags |= SECCOMP_FILTER_FLAG_TSYNC;
     its.gives_up_privileges = call.strict;

@@ -300,6 +300,8 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
         if (tracing.waits.on_call(thread, *regs) || tracing.calls.takes_clone(thread, *regs))
             return;
         home_->resting.on_call(thread, *regs);
+    } else if (*mark == gpr_call_mark) {
+        home::Resting::on_call_like_ours(thread, *regs);
     } else if (*mark == name_filter_mark) {
         home_->fd_names.on_watched_call(thread, *regs);
     } else if (!home_->debugging.tracing().takes_filter_stop(thread)) {  // nobody looks at it
@@ -379,6 +381,8 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         home_->local_calls.on_call(process, thread, n);
     } else if (process.shares_memory_with && home::Futexes::is_futex_call(n.number)) {
         home_->futexes.call_of_vfork_child(thread, n);
+    } else if (auto reserved = home::Children::answer_about_gprs_part(process, n)) {
+        home_->notifier->reply_raw(n.id, *reserved);
     } else {
         home::FileCopies::note_native_call(process, n);
         home_->notifier->let_it_run(n.id);

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
@@ -40,21 +41,28 @@ constexpr auto reserved_mask =
     static_cast<uint32_t>(~((GPR_RESERVED_END - GPR_RESERVED_BEGIN - 1) >> 32));
 static_assert((reserved_high & ~uint64_t{reserved_mask}) == 0);
 
-constexpr sock_filter beginning[] = {
-    {load, 0, 0, number_at},
-    // From any address: a child that is being prepared makes it, too.
-    {jump_if_equal, 7, 0, GPR_PARK},
-    // We interrupt calls; the call that is resumed has been judged already.
-    {jump_if_equal, 6, 0, SYS_restart_syscall},
-    {jump_if_equal, 0, 3, SYS_mmap},  // maps the stub itself
-    {load, 0, 0, address_high},
-    {mask, 0, 0, reserved_mask},
-    {jump_if_equal, 2, 0, static_cast<uint32_t>(reserved_high)},
-    {load, 0, 0, rip_high},
-    {jump_if_equal, 0, 1, static_cast<uint32_t>(GPR_STUB_HIGH_WORD)},
-    {answer, 0, 0, SECCOMP_RET_ALLOW},
-    {BPF_LD | BPF_IMM, 0, 0, 0},  // the program's filter starts with an accumulator of 0
-};
+// ours: the answer to calls that only gpr's code should make.
+constexpr std::array<sock_filter, 11> beginning(uint32_t ours) {
+    return {{
+        {load, 0, 0, number_at},
+        // From any address: a child that is being prepared makes it, too.
+        {jump_if_equal, 1, 0, GPR_PARK},
+        // We interrupt calls; the call that is resumed has been judged already.
+        {jump_if_equal, 0, 1, SYS_restart_syscall},
+        {answer, 0, 0, SECCOMP_RET_ALLOW},
+        {jump_if_equal, 0, 3, SYS_mmap},  // maps the stub itself
+        {load, 0, 0, address_high},
+        {mask, 0, 0, reserved_mask},
+        {jump_if_equal, 2, 0, static_cast<uint32_t>(reserved_high)},
+        {load, 0, 0, rip_high},
+        {jump_if_equal, 0, 1, static_cast<uint32_t>(GPR_STUB_HIGH_WORD)},
+        {answer, 0, 0, ours},
+    }};
+}
+
+constexpr auto allowing = beginning(SECCOMP_RET_ALLOW);
+// The program's filter starts with an accumulator of 0.
+constexpr sock_filter clean_start{BPF_LD | BPF_IMM, 0, 0, 0};
 
 constexpr uint32_t trap_for(FilterDeath death) {
     return SECCOMP_RET_TRAP | static_cast<uint32_t>(death);
@@ -76,7 +84,7 @@ constexpr uint32_t thread_flags = SECCOMP_FILTER_FLAG_TSYNC | SECCOMP_FILTER_FLA
 
 // Writes a sock_fprog and its instructions, to be used at this address.
 void put_filter(const ProgramFilter& filter, Address to, HostileMemory out) {
-    const std::vector<sock_filter> code = with_prologue(filter);
+    const std::vector<sock_filter> code = with_prologue(filter, SECCOMP_RET_ALLOW);
     sock_fprog head{static_cast<unsigned short>(code.size()),
                     reinterpret_cast<sock_filter*>((to + sizeof(sock_fprog)).value)};
     out.put(0, head);
@@ -84,13 +92,15 @@ void put_filter(const ProgramFilter& filter, Address to, HostileMemory out) {
 }
 
 bool is_sound(size_t instructions) {
-    return instructions > 0 && instructions <= BPF_MAXINSNS - std::size(beginning);
+    return instructions > 0 && instructions < BPF_MAXINSNS - allowing.size();
 }
 
 }  // namespace
 
-std::vector<sock_filter> with_prologue(const ProgramFilter& filter) {
-    std::vector<sock_filter> code(std::begin(beginning), std::end(beginning));
+std::vector<sock_filter> with_prologue(const ProgramFilter& filter, uint32_t ours) {
+    const auto prologue = beginning(ours);
+    std::vector<sock_filter> code(prologue.begin(), prologue.end());
+    code.push_back(clean_start);
     code.insert(code.end(), filter.code.begin(), filter.code.end());
     return code;
 }

@@ -47,8 +47,11 @@ Task<FilterCall> read_filter_call(ReadCaller read, uint64_t number, std::array<u
 Task<FilterCall> read_filter_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint64_t number,
                                   std::array<uint64_t, 6> args);
 
-// What the kernel gets: the filter behind the prologue that lets our calls pass.
-std::vector<sock_filter> with_prologue(const ProgramFilter& filter);
+// With a stop (SECCOMP_RET_TRACE) for calls that only gpr's code should make: at rest, a program
+// can map code of its own where the prologue expects gpr's, so that each of them is looked at.
+inline constexpr uint16_t gpr_call_mark = 0x4773;
+// What the kernel gets: the filter behind the prologue. ours: the answer to gpr's own calls.
+std::vector<sock_filter> with_prologue(const ProgramFilter& filter, uint32_t ours);
 
 // Installs the filter for a thread, or for its whole thread group. Returns the kernel's result.
 Task<int64_t> install_filter(StubThread& stub, const ProgramFilter& filter, bool all_threads);

@@ -19,10 +19,10 @@ namespace gpr {
 // map that page, and whatever is called there pass.
 Result<> InfectedFilters::open_gate() {
     constexpr std::array<uint8_t, 2> instruction{0x0f, 0x05};
+    GPR_TRY(const auto memory, RemoteMemory::open(its_.pid_));
     GPR_CHECK(its_.call(its_.threads_.front(), SYS_mmap,
                         {GPR_GATE, page_size, PROT_READ | PROT_EXEC,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, ~0ULL, 0}));
-    GPR_TRY(const auto memory, RemoteMemory::open(its_.pid_));
     if (!memory.write_exact({GPR_GATE}, instruction.data(), instruction.size())) {
         return fail(EIO, "cannot write where gpr makes its calls in the program");
     }
@@ -100,7 +100,10 @@ Result<int64_t> InfectedFilters::install_for_program(pid_t tid, const Wanted& wa
         its_.call(*caller, SYS_seccomp, {SECCOMP_SET_MODE_FILTER, wanted.flags, its_.room_.value});
     its_.close_room();
     // Its refusal is the program's to see.
-    if (!result && !its_.ended_) return -int64_t{result.error().code};
+    constexpr std::array refusals{EACCES, EBUSY, ECANCELED, EFAULT, EINVAL, ENOMEM, ESRCH};
+    const bool refused = !result && !its_.ended_ &&
+                         std::ranges::find(refusals, result.error().code) != refusals.end();
+    if (refused) return -int64_t{result.error().code};
     return result;
 }
 

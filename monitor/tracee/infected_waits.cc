@@ -70,14 +70,14 @@ Result<user_regs_struct> Infection::interrupted_at_once(StoppedThread& thread,
         trace::resume_to_call(thread.tid);
         GPR_TRY(const WaitStatus stop, await_step(thread.tid));
         is_at_call = stop.kind == WaitStatus::Kind::syscall_stop;
-        thread.by_job_control |= !is_at_call;
+        thread.by_job_control |= !is_at_call && stop.kind != WaitStatus::Kind::event;
     }
     for (;;) {
         ptrace(PTRACE_INTERRUPT, thread.tid, nullptr, 0L);
         ptrace(PTRACE_CONT, thread.tid, nullptr, 0L);
         GPR_TRY(const WaitStatus stop, await_step(thread.tid));
         if (stop.kind == WaitStatus::Kind::trap_stop) break;
-        thread.by_job_control = true;
+        thread.by_job_control |= stop.kind != WaitStatus::Kind::event;
     }
     GPR_TRY(const auto after, trace::registers(thread.tid));
     trace::set_signal_mask(thread.tid, thread.signal_mask);
