@@ -292,6 +292,7 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
     auto mark = trace::event_message(thread.tid);
     auto regs = trace::registers(thread.tid);
     if (!mark || !regs) return trace::resume(thread.tid);
+    if (*mark == gpr_call_mark) return home::Resting::on_call_like_ours(thread, *regs);
     const uint64_t args[] = {regs->rdi, regs->rsi, regs->rdx, regs->r10, regs->r8, regs->r9};
     events_->note_call(thread, regs->orig_rax, args, regs->rip);
     if (*mark == resting_filter_mark) {
@@ -300,8 +301,6 @@ void HomeSession::on_filter_stop(HomeThread& thread) {
         if (tracing.waits.on_call(thread, *regs) || tracing.calls.takes_clone(thread, *regs))
             return;
         home_->resting.on_call(thread, *regs);
-    } else if (*mark == gpr_call_mark) {
-        home::Resting::on_call_like_ours(thread, *regs);
     } else if (*mark == name_filter_mark) {
         home_->fd_names.on_watched_call(thread, *regs);
     } else if (!home_->debugging.tracing().takes_filter_stop(thread)) {  // nobody looks at it
