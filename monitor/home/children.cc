@@ -172,7 +172,8 @@ Task<void> Children::split_child(pid_t pid) {
     if (process->shares_memory_with || process->stays_home) co_return;
     if (process->threads.size() != 1) co_return;
     HomeThread* thread = process->threads.begin()->second;
-    if (thread->awaited) {  // somebody else waits for its stop
+    if (thread->filtered_apart) co_return;  // gpr's calls would be judged, too
+    if (thread->awaited) {                  // somebody else waits for its stop
         home_.loop.after(std::chrono::milliseconds(5), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }

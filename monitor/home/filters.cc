@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 
 #include <algorithm>
+#include <array>
 #include <csignal>
 
 #include "monitor/home/calls.h"
@@ -15,6 +16,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/taken_calls.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/remote_memory_raw.h"
 
 namespace gpr::home {
 
@@ -64,6 +66,34 @@ bool Filters::are_common(const HomeProcess& process) {
         first = &thread->filters;
     }
     return true;
+}
+
+// Strict mode takes neither flags nor an address. What is mapped, but cannot be read, is at an
+// acceptor, and the kernel waits for it.
+bool Filters::is_probe(const HomeProcess& process, const Notification& n) {
+    if (!installs_filter(n.number, n.args)) return false;
+    if (n.number == SYS_seccomp && static_cast<uint32_t>(n.args[0]) == SECCOMP_SET_MODE_STRICT) {
+        return n.args[1] != 0 || n.args[2] != 0;
+    }
+    if (n.number == SYS_prctl && n.args[1] == SECCOMP_MODE_STRICT) return false;
+    std::array<std::byte, sizeof(sock_fprog)> program{};
+    const auto memory = RemoteMemory::open(process.pid);
+    if (!memory || memory->read_exact({n.args[2]}, program.data(), program.size())) return false;
+    const auto maps = read_maps(process.pid);
+    return maps && std::ranges::none_of(*maps, [&](const MapsEntry& entry) {
+               return entry.range.contains({n.args[2]});
+           });
+}
+
+void Filters::note_native_call(HomeThread& thread, const Notification& n) {
+    const HomeProcess& process = *thread.process;
+    if (process.rest && process.rest->settles) return;  // the call is gpr's
+    if (!installs_filter(n.number, n.args) || is_probe(process, n)) return;
+    thread.filtered_apart = true;
+    if (n.number != SYS_seccomp || !(n.args[1] & SECCOMP_FILTER_FLAG_TSYNC)) return;
+    for (const auto& [tid, other] : process.threads) {
+        if (!other->helper) other->filtered_apart = true;
+    }
 }
 
 // Waits for threads that are already ending: to a thread that has joined them they are gone, and
@@ -199,7 +229,11 @@ void Filters::note_common_filters(const HomeThread& thread) {
 }
 
 int64_t Filters::seccomp_mode(const HomeThread& thread) {
-    return thread.filters.empty() ? SECCOMP_MODE_DISABLED : SECCOMP_MODE_FILTER;
+    return count(thread) == 0 ? SECCOMP_MODE_DISABLED : SECCOMP_MODE_FILTER;
+}
+
+size_t Filters::count(const HomeThread& thread) {
+    return thread.filters.size() + (thread.filtered_apart ? 1 : 0);
 }
 
 void Filters::inherit_filters(const HomeThread& parent, HomeThread& child) {

@@ -28,7 +28,14 @@ public:
     static bool are_common(const HomeProcess& process);
     // The kernel has installed the filter for the thread, or for all threads of its process.
     static void note_installed(HomeThread& thread, const FilterCall& call);
+    // The kernel makes a call of the program's as it is; if that installs a filter, no gpr can make
+    // calls in the process from now on, nor in programs that it executes.
+    static void note_native_call(HomeThread& thread, const Notification& n);
+    // libseccomp asks so which flags the kernel knows: it refuses the call.
+    static bool is_probe(const HomeProcess& process, const Notification& n);
     static int64_t seccomp_mode(const HomeThread& thread);
+    // The program's. Of those that gpr has not installed, it only knows whether there are any.
+    static size_t count(const HomeThread& thread);
     static void inherit_filters(const HomeThread& parent, HomeThread& child);
     void take_state_of_caller(HomeProcess& process, HomeThread& thread);
     static bool is_ended_by_filter(const HomeThread& thread, int signal);

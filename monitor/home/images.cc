@@ -117,7 +117,11 @@ std::vector<pid_t> Images::end_old_image(HomeProcess& process, HomeThread& threa
     // If its children get namespaces of their own, its helpers would get into them.
     process.stays_home = home_.namespaces.stays_home(process.pid) ||
                          home_.namespaces.child_stays_home(process.pid, 0) ||
-                         home_.debugging.tracing().concerns(process.pid);
+                         home_.debugging.tracing().concerns(process.pid) || thread.filtered_apart;
+    if (thread.filtered_apart) {
+        spdlog::info("process {} stays at home: its seccomp filter would judge gpr's calls as well",
+                     process.pid);
+    }
     process.state = process.stays_home ? HomeProcess::State::native : HomeProcess::State::preparing;
     process.caught_signals = process.to_reset = 0;
     process.fault_actions.clear();

@@ -12,6 +12,7 @@
 
 #include "base/file_text.h"
 #include "monitor/home/ends.h"
+#include "monitor/home/filters.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
@@ -132,7 +133,7 @@ Task<std::string> ProcFiles::shown_numbers(HomeProcess& process, ProcFile file, 
     if (file.name == "stat") co_return stat_with(text_of(path), more);
     if (file.name == "statm") co_return statm_with(text_of(path), more);
     HomeThread* first = home_.find_thread(pid, pid);
-    size_t filters = first ? first->filters.size() : 0;
+    const size_t filters = first ? Filters::count(*first) : 0;
     std::istringstream in(status_with(text_of(path), more));
     std::string text, line;
     while (std::getline(in, line)) {

@@ -99,7 +99,7 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
         regs.rax = static_cast<uint64_t>(Filters::seccomp_mode(thread));
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
-    } else if (!is_filter_probe(process, n) && cannot_rest_with(home_, process, n)) {
+    } else if (!Filters::is_probe(process, n) && cannot_rest_with(home_, process, n)) {
         trace::take_call_back(thread.tid, regs);
         if (may_install_filter(process, n)) {
             spawn(install_filter(process.pid, thread.tid));
@@ -115,8 +115,8 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
         trace::set_registers(thread.tid, regs);
     } else if (usage_.takes_stopped(thread, n)) {
         return;
-    } else if (installs_filter(n.number, n.args) && !is_filter_probe(process, n)) {
-        thread.filtered_apart = true;
+    } else {
+        Filters::note_native_call(thread, n);
     }
     trace::resume(thread.tid);
 }

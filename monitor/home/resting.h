@@ -85,8 +85,6 @@ private:
     Task<void> send_away(HomeProcess& process, Stopped stopped);
     Task<void> go_on_here(HomeProcess& process, const Stopped& stopped);
     // Seccomp filters of a program at rest (resting_filters.cc).
-    // Whether the kernel refuses the call whatever is done about it.
-    static bool is_filter_probe(const HomeProcess& process, const Notification& n);
     static bool may_install_filter(const HomeProcess& process, const Notification& n);
     Task<void> install_filter(pid_t pid, pid_t tid);
     static bool installs_before_exec(const HomeProcess& process, const Notification& n);

@@ -51,18 +51,6 @@ Task<bool> read_from(pid_t pid, Address at, std::span<std::byte> into) {
 
 }  // namespace
 
-// libseccomp asks so which flags the kernel knows. Strict mode takes neither flags nor an address.
-bool Resting::is_filter_probe(const HomeProcess& process, const Notification& n) {
-    if (!installs_filter(n.number, n.args)) return false;
-    if (n.number == SYS_seccomp && static_cast<uint32_t>(n.args[0]) == SECCOMP_SET_MODE_STRICT) {
-        return n.args[1] != 0 || n.args[2] != 0;
-    }
-    if (n.number == SYS_prctl && n.args[1] == SECCOMP_MODE_STRICT) return false;
-    std::array<std::byte, sizeof(sock_fprog)> program{};
-    const auto memory = RemoteMemory::open(process.pid);
-    return memory && !memory->read_exact({n.args[2]}, program.data(), program.size());
-}
-
 // If only one of several threads is to have the filter, our own could not be installed for all of
 // them later.
 bool Resting::may_install_filter(const HomeProcess& process, const Notification& n) {
@@ -95,10 +83,10 @@ Task<void> Resting::install_filter(pid_t pid, pid_t tid) {
     let_go_on(*process, *stopped);
 }
 
-// gpr makes its calls in a program at rest while it looks at the stops itself (Infection), so this
-// call is the program's, to which nothing of gpr's is known.
+// gpr makes its calls in a program at rest while it looks at the stops itself (Infection), and none
+// in one that stays at home, so this call is the program's, to which nothing of gpr's is known.
 void Resting::on_call_like_ours(const HomeThread& thread, user_regs_struct regs) {
-    if (thread.process->rest) {
+    if (thread.process->rest || thread.process->stays_home) {
         regs.rax = static_cast<uint64_t>(regs.orig_rax == SYS_mmap ? -ENOMEM : -EPERM);
         regs.orig_rax = ~0UL;
         trace::set_registers(thread.tid, regs);
@@ -109,7 +97,7 @@ void Resting::on_call_like_ours(const HomeThread& thread, user_regs_struct regs)
 // A vfork child cannot be split, but the program that it is about to execute can.
 bool Resting::installs_before_exec(const HomeProcess& process, const Notification& n) {
     return process.shares_memory_with && !process.stays_home && may_install_filter(process, n) &&
-           !is_filter_probe(process, n);
+           !Filters::is_probe(process, n);
 }
 
 // If it does not stop now, it calls again.

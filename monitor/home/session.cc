@@ -384,6 +384,7 @@ void HomeSession::on_call(HomeThread& thread, const Notification& n) {
         home_->notifier->reply_raw(n.id, *reserved);
     } else {
         home::FileCopies::note_native_call(process, n);
+        home::Filters::note_native_call(thread, n);
         home_->notifier->let_it_run(n.id);
     }
 }
