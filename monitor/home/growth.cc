@@ -127,7 +127,8 @@ bool Growth::meets_end_of_file(HomeThread& thread) {
 Task<void> Growth::bus_error(std::shared_ptr<Fragment> fragment, pid_t tid, siginfo_t info) {
     bool beyond = co_await home_.pager.absent.is_beyond_end(fragment, info, static_cast<Tid>(tid));
     auto it = home_.threads.find(tid);
-    if (it == home_.threads.end()) co_return;
+    // It may have ended; by exec, another one has got its number.
+    if (it == home_.threads.end() || it->second->process->fragment != fragment) co_return;
     if (!beyond) {
         co_await go_on_after(*it->second, SIGBUS);
         co_return;
