@@ -1,6 +1,5 @@
 #include "acceptor/worker/contents.h"
 
-#include <signal.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 
@@ -93,42 +92,28 @@ Task<void> Contents::show(std::shared_ptr<Fragment> fragment, std::vector<Mappin
     }
 }
 
-// The memory cannot be touched before it is registered: it would show zeros. Who touches it then
-// gets a signal, and is_given_up() says that it means nothing.
 Task<void> Contents::give_up(std::shared_ptr<Fragment> fragment, Range range) {
     std::vector<Address> shown;
     fragment->space.for_each(range, [&](const Mapping& m) {
         const bool is_home = m.birth == directory_node && !m.shared && !m.anchored;
         if (m.backing == Backing::native_file && is_home) shown.push_back(m.range.begin);
     });
-    StubThread& executor = fragment->executor();
     for (Address at : shown) {
-        const Mapping* found = fragment->space.find(at);
-        if (!found || found->backing != Backing::native_file) continue;
-        Mapping m = *found;
-        const int prot = std::exchange(m.prot, PROT_NONE);
-        const auto now = giving_up_.insert(giving_up_.end(), {fragment->pid(), m.range});
-        auto replaced = co_await replace_by_anonymous(*fragment, m, "cannot give up a content");
-        if (replaced) {
-            fragment->space.for_each(m.range, [](Mapping& piece) {
-                piece.backing = Backing::anonymous;
-                piece.registered = true;
-            });
-            co_await executor.call(SYS_mprotect, m.range.begin.value, m.range.size(),
-                                   static_cast<uint64_t>(prot));
-        }
-        giving_up_.erase(now);
-        if (!replaced && executor.dead()) co_return;
-        if (!replaced) worker_.link.close(replaced.error().message());
+        const Mapping* m = fragment->space.find(at);
+        if (!m || m->backing != Backing::native_file) continue;
+        const Range whole = m->range;
+        const int prot = m->prot & ~PROT_WRITE;
+        auto alone = co_await worker_.pager.ranges.lock(fragment, whole);
+        auto replaced = co_await replace_in_use(*fragment, whole, prot, "cannot give up a content");
+        if (!replaced && fragment->executor().dead()) co_return;
+        if (!replaced) co_return worker_.link.close(replaced.error().message());
+        fragment->space.for_each(whole, [](Mapping& piece) {
+            piece.backing = Backing::anonymous;
+            piece.registered = true;
+        });
+        const std::vector<Range> all{whole};
+        co_await drop_pages(*fragment, all);
     }
-}
-
-bool Contents::is_given_up(pid_t pid, const siginfo_t& info) const {
-    if (info.si_signo != SIGSEGV || info.si_code != SEGV_ACCERR) return false;
-    const Address at{reinterpret_cast<uint64_t>(info.si_addr)};
-    return std::ranges::any_of(giving_up_, [&](const auto& each) {
-        return each.first == pid && each.second.contains(at);
-    });
 }
 
 void Contents::on_frame(const Frame& frame) {

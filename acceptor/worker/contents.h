@@ -6,12 +6,8 @@
 // part of them has been used.
 #pragma once
 
-#include <signal.h>
-#include <sys/types.h>
-
 #include <chrono>
 #include <cstdint>
-#include <list>
 #include <map>
 #include <memory>
 #include <optional>
@@ -38,9 +34,6 @@ public:
     Task<void> show(std::shared_ptr<Fragment> fragment, std::vector<Mapping> mappings);
     // The pages of these may differ from the content from now on, so they come from home.
     Task<void> give_up(std::shared_ptr<Fragment> fragment, Range range);
-    // Whether a signal only says that memory is being given up at this moment. The thread is to
-    // touch it again.
-    [[nodiscard]] bool is_given_up(pid_t pid, const siginfo_t& info) const;
     // Answers the executor, which asks for a file.
     void give(RemoteProcess& process, const Notification& n);
 
@@ -64,7 +57,6 @@ private:
     std::optional<ContentCache> cache_;  // none: this acceptor keeps no contents
     std::map<uint64_t, Fd> given_;       // what executors are about to ask for
     uint64_t last_given_ = 0;
-    std::list<std::pair<pid_t, Range>> giving_up_;
     Offers offers_;
     bool looks_later_ = false;  // whether one of them is to be fetched
     std::chrono::milliseconds between_looks_{100};

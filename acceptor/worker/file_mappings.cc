@@ -169,12 +169,18 @@ Task<void> FileMappings::copy_files(std::shared_ptr<Fragment> shared, Range rang
         Mapping copy = *fragment.space.find(at);
         copy.object = worker_.next_object++;
         copy.object_page = 0;
-        auto copied = co_await replace_by_anonymous(fragment, copy, cannot_copy);
+        copy.backing = Backing::anonymous;
+        copy.registered = true;
+        const std::vector<Range> all{copy.range};
+        auto alone = co_await worker_.pager.ranges.lock(shared, copy.range);
+        auto copied =
+            co_await replace_in_use(fragment, copy.range, copy.prot & ~PROT_WRITE, cannot_copy);
         if (!copied && fragment.executor().dead()) co_return;
-        if (!copied) worker_.link.close(copied.error().message());
+        if (!copied) co_return worker_.link.close(copied.error().message());
         Mapped made;
         made.mapping = std::move(copy);
         co_await worker_.mapping_changes.changes.map(shared, std::move(made), worker_.self);
+        co_await drop_pages(fragment, all);
     }
 }
 

@@ -4,7 +4,6 @@
 
 #include <csignal>
 
-#include "acceptor/worker/contents.h"
 #include "acceptor/worker/mapping_changes.h"
 #include "acceptor/worker/signals.h"
 #include "acceptor/worker/worker.h"
@@ -19,10 +18,6 @@ bool Growth::mends_fault(RemoteProcess& process, RemoteThread& thread, const sig
     if (!process.fragment) return false;
     if (worker_.pager.absent.absent_page(*process.fragment, info)) {
         spawn(bus_error(process.pid, thread.tid, info));
-        return true;
-    }
-    if (worker_.contents.is_given_up(process.pid, info)) {
-        spawn(touch_again(process.pid, thread.tid, info.si_signo));
         return true;
     }
     if (!growth_for(process.fragment->space, info)) return false;
@@ -42,13 +37,6 @@ Task<void> Growth::grow_down(RemoteProcess& process, RemoteThread& thread, sigin
     }
     co_await repair_signal(process.pid, thread.tid, SIGSEGV);
     trace::resume(host_tid);
-}
-
-// The thread is stopped by the signal, while whoever holds the lock changes what it has touched.
-Task<void> Growth::touch_again(pid_t pid, pid_t tid, int signal) {
-    { auto changed = co_await worker_.metadata.lock(); }
-    co_await repair_signal(pid, tid, signal);
-    if (const RemoteThread* thread = worker_.find_thread(pid, tid)) trace::resume(thread->host_tid);
 }
 
 void Growth::note_action(RemoteProcess& process, const SignalAction& action) {

@@ -1,5 +1,5 @@
 // Faults of threads here that are no errors of the program, although the kernel raises a signal:
-// below mappings that grow downwards, at pages of files, and at contents that are given up.
+// below mappings that grow downwards, and at pages of files.
 #pragma once
 
 #include <signal.h>
@@ -27,7 +27,6 @@ public:
 private:
     Task<void> repair_signal(pid_t pid, pid_t tid, int signal);
     Task<void> grow_down(RemoteProcess& process, RemoteThread& thread, siginfo_t info);
-    Task<void> touch_again(pid_t pid, pid_t tid, int signal);
     Task<void> bus_error(pid_t pid, pid_t tid, siginfo_t info);
 
     Worker& worker_;

@@ -246,4 +246,52 @@ Task<Result<void>> FileCopies::make_writable(HomeProcess& process, Mapping& mapp
     co_return co_await make_anonymous(process, mapping, std::move(own));
 }
 
+namespace {
+void add_page(std::vector<Range>& ranges, Address page) {
+    if (ranges.empty() || ranges.back().end != page) ranges.push_back({page, page});
+    ranges.back().end = page + page_size;
+}
+}  // namespace
+
+// Of the copy those pages stay that are the process's own, and those that other nodes have. The
+// others are read from the file again when they are touched.
+Task<Result<void>> FileCopies::make_writable_in_use(HomeProcess& process, Address at) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const Range range = fragment->space.find(at)->range;
+    auto alone = co_await home_.pager.ranges.lock(fragment, range);
+    Mapping* m = fragment->space.find(at);
+    if (!m || home_.find_process(fragment->pid()) != &process || process.fragment != fragment) {
+        co_return Result<void>{};
+    }
+    const bool has_breakpoints = m->content != nullptr;  // and its original content there
+    std::vector<Range> own, dropped, shared;
+    if (!has_breakpoints) {
+        m->content = files_.of_mapping(process.pid, range.begin);
+        own = m->content ? fragment->private_copies(range) : std::vector<Range>{range};
+    }
+    note_copied(process, *m);
+    auto replaced = co_await replace_in_use(*fragment, range, m->prot & ~PROT_WRITE,
+                                            "cannot copy the program's private file memory");
+    m = fragment->space.find(at);
+    if (!replaced || !m) co_return replaced;
+    m->backing = Backing::anonymous;
+    m->registered = true;
+    for (Address page = range.begin; page < range.end; page = page + page_size) {
+        const bool is_shared = home_.pager.presence(m->key(page)) == Presence::shared;
+        const bool is_own = std::ranges::any_of(own, [&](Range r) { return r.contains(page); });
+        if (is_shared) add_page(shared, page);
+        if (is_shared ? has_breakpoints : !is_own) add_page(dropped, page);
+    }
+    for (const Range& others : shared) fragment->write_protect(others);
+    co_await drop_pages(*fragment, dropped);
+    m = fragment->space.find(at);
+    for (const Range& others : has_breakpoints ? shared : std::vector<Range>{}) {
+        for (Address page = others.begin; m && page < others.end; page = page + page_size) {
+            home_.pager.installs.materialise(*fragment, *m, page);
+        }
+        fragment->write_protect(others);
+    }
+    co_return Result<void>{};
+}
+
 }  // namespace gpr::home

@@ -25,6 +25,8 @@ public:
     Task<Result<void>> make_anonymous(HomeProcess& process, Mapping& mapping,
                                       std::vector<Range> own = {});
     Task<Result<void>> make_writable(HomeProcess& process, Mapping& mapping);
+    // The same for a mapping that the program's threads may be using. It stays read-only.
+    Task<Result<void>> make_writable_in_use(HomeProcess& process, Address at);
     void note_copied(HomeProcess& process, const Mapping& mapping);
     Task<int64_t> discard_here(HomeProcess& process, StubThread& stub, Notification n);
     Task<void> discard_for(HomeProcess& process, HomeThread& thread, Frame frame);

@@ -278,17 +278,21 @@ Task<bool> Layouts::show_content(std::shared_ptr<Fragment>, Mapping) { co_return
 Task<void> Layouts::let_differ(std::shared_ptr<Fragment>, Range) { co_return; }
 
 Task<void> Layouts::let_write(std::shared_ptr<Fragment> fragment, Range range) {
+    fragment->space.for_each(range,
+                             [&](const Mapping& m) { home_.shared_memory.note_protection(m); });
+    co_await copy_files(std::move(fragment), range);
+}
+
+Task<void> Layouts::copy_files(std::shared_ptr<Fragment> fragment, Range range) {
     std::vector<Address> to_copy;
     fragment->space.for_each(range, [&](const Mapping& m) {
-        home_.shared_memory.note_protection(m);
         const bool shows_file = m.backing == Backing::native_file && m.file && !m.shared;
         if (shows_file) to_copy.push_back(m.range.begin);
     });
     for (Address at : to_copy) {
         HomeProcess* process = home_.find_process(fragment->pid());
-        Mapping* m = fragment->space.find(at);
-        if (!process || !m) co_return;
-        auto made = co_await home_.file_copies.make_writable(*process, *m);
+        if (!process || process->fragment != fragment || !fragment->space.find(at)) co_return;
+        auto made = co_await home_.file_copies.make_writable_in_use(*process, at);
         if (!made) home_.failures.lost_track(fragment, made.error());
     }
 }

@@ -27,6 +27,8 @@ public:
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_break(HomeProcess& process, uint64_t end, NodeId filler);
     Task<Result<void>> show_file(HomeProcess& process, Mapping& mapping, pid_t caller, int fd);
+    // The program's private memory there that shows files is about to become writable.
+    Task<void> copy_files(std::shared_ptr<Fragment> fragment, Range range);
     // This kernel has made the mapping.
     Task<void> map_here(std::shared_ptr<Fragment> fragment, Mapping mapping);
     Task<void> apply_mapping(Frame frame, NodeId from);

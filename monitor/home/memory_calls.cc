@@ -211,6 +211,13 @@ Task<paging::RangeLocks::Guard> MemoryCalls::lock_changed(HomeProcess& process, 
     return home_.pager.ranges.lock(process.fragment, std::move(ranges));
 }
 
+namespace {
+bool makes_writable(const Notification& n) {
+    const bool aligned = n.args[0] % page_size == 0;
+    return aligned && memory_call_of(n.number) == MemoryCall::protect && (n.args[2] & PROT_WRITE);
+}
+}  // namespace
+
 Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, Notification n,
                                        Notification made, pid_t caller) {
     std::shared_ptr<Fragment> fragment = process.fragment;
@@ -231,6 +238,9 @@ Task<int64_t> MemoryCalls::make_change(HomeProcess& process, StubThread& stub, N
     if (locks) made.args[3] &= ~uint64_t{MAP_LOCKED};
     if (n.number == SYS_mmap) made.args[0] = hint_beside_reserved(made.args);
     if (n.number == SYS_mmap && maps_growing(n.args)) made.args[3] &= ~uint64_t{MAP_GROWSDOWN};
+    if (makes_writable(n)) {
+        co_await home_.layouts.copy_files(fragment, pages_of(n.args[0], n.args[1]));
+    }
     const std::vector<Range> hidden = hidden_by(process, n);
     auto alone = co_await lock_changed(process, n);
     if (stub.dead()) co_return -ESRCH;

@@ -96,7 +96,7 @@ Task<void> MemoryGate::open_text(pid_t pid, Range range) {
         m->functions.reset();
         m->digest.reset();
         if (m->backing == Backing::native_file) {
-            auto made = co_await home_.file_copies.make_writable(*process, *m);
+            auto made = co_await home_.file_copies.make_writable_in_use(*process, at);
             if (!made) home_.failures.lost_track(fragment, made.error());
         }
         home_.acceptors.tell(pid, Protected{text, prot | PROT_WRITE});

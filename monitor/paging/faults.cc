@@ -33,7 +33,8 @@ uint64_t pages_beyond(AddressSpace& space, const Mapping& mapping, bool after) {
         const Mapping* low = after ? m : other;
         const Mapping* high = after ? other : m;
         if (!other || other->object != m->object || other->prot != m->prot || m->shared ||
-            other->trapped != m->trapped || other->program_fills || other->follows != m->follows ||
+            other->backing != m->backing || other->trapped != m->trapped || other->program_fills ||
+            other->follows != m->follows ||
             high->object_page != low->object_page + low->range.size() / page_size) {
             break;
         }
