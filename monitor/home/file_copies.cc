@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <span>
 
 #include "base/log.h"
 #include "monitor/home/calls.h"
@@ -215,15 +216,17 @@ Task<Result<void>> FileCopies::make_anonymous(HomeProcess& process, Mapping& map
     int64_t mapped = co_await map_anonymous(fragment.executor(), mapping.range, mapping.prot);
     auto checked = from_kernel(mapped, "cannot copy the program's private file memory");
     if (!checked) co_return tl::make_unexpected(checked.error());
+    // First of all: in memory that is not registered, the kernel may put a huge page of zeros
+    // around the first page that is written.
+    auto registered = fragment.register_range(mapping.range);
+    if (!registered) co_return registered;
     for (size_t k = 0; k < own.size(); k++) {
         for (size_t i = 0; i < kept[k].results.size(); i++) {
             if (kept[k].results[i] != 1) continue;
-            fragment.memory().write(own[k].begin + i * page_size,
-                                    kept[k].bytes.data() + i * page_size, page_size);
+            const std::span page{kept[k].bytes.data() + i * page_size, page_size};
+            fragment.install(own[k].begin + i * page_size, page, true);
         }
     }
-    auto registered = fragment.register_range(mapping.range);
-    if (!registered) co_return registered;
     mapping.backing = Backing::anonymous;
     mapping.registered = true;
     // Pages that other nodes have copies of must be present here, with the same content, and
