@@ -38,8 +38,8 @@ namespace {
 constexpr uint64_t sysemu = 31, sysemu_step = 32;  // PTRACE_SYSEMU, _SYSEMU_SINGLESTEP
 constexpr int last_signal = 64;
 constexpr uint64_t memory_flags = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
-// For a process to come home; it may be doing what it must end first.
-constexpr std::chrono::seconds patience{2};
+// For a process to come home: it may be doing what it must end first, on a busy machine.
+constexpr std::chrono::seconds patience{10};
 constexpr std::chrono::milliseconds looks_every{2};
 constexpr uint64_t capability_to_trace = 1ULL << 19;  // CAP_SYS_PTRACE
 
