@@ -1,7 +1,6 @@
 #include "monitor/node/anonymous_memory.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <span>
 
 namespace gpr {
@@ -25,7 +24,26 @@ void copy_pages(Fragment& fragment, Range from, Address to) {
     }
 }
 
-// There is no room for both at once, as by RLIMIT_AS. Other threads may see zeros for a moment.
+// Only the registration is missing then. False: nothing has changed.
+Task<bool> move_copy_here(Fragment& fragment, Range range, int prot) {
+    StubThread& executor = fragment.executor();
+    const int64_t at = co_await executor.call(
+        SYS_mmap, 0, range.size(), static_cast<uint64_t>(prot), anonymous_flags, ~0UL, 0);
+    if (at < 0) co_return false;
+    const Address copy{static_cast<uint64_t>(at)};
+    int64_t moved = -1;
+    // The move ends this registration. Pages can be installed whatever the protection is.
+    if (fragment.register_range({copy, copy + range.size()})) {
+        copy_pages(fragment, range, copy);
+        moved = co_await executor.call(SYS_mremap, copy.value, range.size(), range.size(),
+                                       MREMAP_MAYMOVE | MREMAP_FIXED, range.begin.value);
+    }
+    const bool done = moved == static_cast<int64_t>(range.begin.value);
+    if (!done) co_await executor.call(SYS_munmap, copy.value, range.size());
+    co_return done;
+}
+
+// Other threads may see zeros for a moment.
 Task<Result<void>> replace_in_place(Fragment& fragment, Range range, int prot, const char* what) {
     const uint64_t pages = range.size() / page_size;
     const Fragment::Taken now = fragment.peek(range.begin, pages);
@@ -56,26 +74,10 @@ Task<Result<void>> replace_by_anonymous(Fragment& fragment, Mapping& m, const ch
 }
 
 Task<Result<void>> replace_in_use(Fragment& fragment, Range range, int prot, const char* what) {
-    StubThread& executor = fragment.executor();
-    const int64_t at = co_await executor.call(
-        SYS_mmap, 0, range.size(), static_cast<uint64_t>(prot), anonymous_flags, ~0UL, 0);
-    if (at == -ENOMEM) co_return co_await replace_in_place(fragment, range, prot, what);
-    auto mapped = from_kernel(at, what);
-    if (!mapped) co_return tl::make_unexpected(mapped.error());
-    const Address copy{static_cast<uint64_t>(at)};
-    // The move ends this registration. Pages can be installed whatever the protection is.
-    auto registered = fragment.register_range({copy, copy + range.size()});
-    if (registered) {
-        copy_pages(fragment, range, copy);
-        const int64_t moved =
-            co_await executor.call(SYS_mremap, copy.value, range.size(), range.size(),
-                                   MREMAP_MAYMOVE | MREMAP_FIXED, range.begin.value);
-        auto done = from_kernel(moved, what);
-        if (done) co_return fragment.register_range(range);
-        registered = tl::make_unexpected(done.error());
-    }
-    co_await executor.call(SYS_munmap, copy.value, range.size());
-    co_return registered;
+    const bool moved = co_await move_copy_here(fragment, range, prot);
+    if (moved) co_return fragment.register_range(range);
+    // There is no room for both at once, as by RLIMIT_AS or RLIMIT_MEMLOCK.
+    co_return co_await replace_in_place(fragment, range, prot, what);
 }
 
 Task<void> drop_pages(Fragment& fragment, const std::vector<Range>& ranges) {
