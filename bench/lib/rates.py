@@ -47,7 +47,7 @@ class Rates:
             self.counted[way] = json.loads(stats.read_text())
             if way != "auto" and not self.counted[way].get("crossings"):
                 raise SubjectError(f"{way}: it was not split")
-        self._add(way, WHOLE, took, "s")
+        self.add(way, WHOLE, took, "s")
         for line in done.stdout.splitlines():
             self._take(way, line)
 
@@ -61,9 +61,9 @@ class Rates:
         if len(words) != 3:
             raise SubjectError(f"{way}: it said {line!r}")
         name, value, unit = words
-        self._add(way, name.replace("_", " "), float(value), unit)
+        self.add(way, name.replace("_", " "), float(value), unit)
 
-    def _add(self, way: str, name: str, value: float, unit: str) -> None:
+    def add(self, way: str, name: str, value: float, unit: str) -> None:
         self.values.setdefault(name, {}).setdefault(way, []).append(value)
         self.units[name] = unit
 
@@ -88,12 +88,17 @@ class Rates:
             cells = [f"{statistics.median(by_way[way]):.4g}" for way in ways]
             cells += [f"**{self.of_native(name, way):.3g}**" for way in compared]
             lines.append(f"| {name} | {self.units[name]} | " + " | ".join(cells) + " |")
-        means = [f"**{self.mean(way, self.rates()):.3g}**" for way in compared]
-        lines.append("| mean of the rates | |" + " |" * len(ways) + " " + " | ".join(means) + " |")
+        # A whole program's time is made of what its rates tell.
+        averaged = self.rates() or list(self.values)
+        means = [f"**{self.mean(way, averaged):.3g}**" for way in compared]
+        of_what = "the rates" if self.rates() else "all"
+        lines.append(f"| mean of {of_what} | |" + " |" * len(ways) + " " + " | ".join(means) + " |")
         return lines
 
     def counts(self) -> list[str]:
         """What crossed and was called, by way."""
+        if not self.counted:
+            return []
         lines = ["| | crossings | calls carried home | calls at the acceptor |",
                  "|---|---:|---:|---:|"]
         for way, seen in self.counted.items():
@@ -141,13 +146,20 @@ def main(name: str, title: str, arguments: argparse.Namespace,
     except (LaneError, SubjectError, subprocess.TimeoutExpired) as error:
         print(f"bench/{name}: {error}", file=sys.stderr)
         return 1
-    link = f"veth, tbf {shape}; TLS 1.3" if shape else "veth, not shaped; TLS 1.3"
     below = [*verdict(measured, ways), ""] if verdict else []
+    print(write(name, title, measured, ways, shape, facts, below, arguments.output,
+                measured.values))
+    return 0
+
+
+def write(name: str, title: str, measured: Rates, ways: list[str], shape: str,
+          facts: dict[str, str], below: list[str], output: Path | None, results: dict) -> Path:
+    """The report and its numbers; returns their folder."""
+    link = f"veth, tbf {shape}; TLS 1.3" if shape else "veth, not shaped; TLS 1.3"
     folder = f"{datetime.date.today().isoformat()}-{platform.node()}-{name}"
-    output = arguments.output or BENCH / "reports" / folder
+    output = output or BENCH / "reports" / folder
     output.mkdir(parents=True, exist_ok=True)
     (output / "README.md").write_text(
         report(name, title, measured, ways, link, facts, below))
-    (output / "results.json").write_text(json.dumps(measured.values, indent=1) + "\n")
-    print(output)
-    return 0
+    (output / "results.json").write_text(json.dumps(results, indent=1) + "\n")
+    return output
