@@ -250,6 +250,8 @@ Task<Result<void>> FileCopies::make_writable(HomeProcess& process, Mapping& mapp
 }
 
 namespace {
+constexpr uint64_t most_copied_at_once = 64u << 20;
+
 void add_page(std::vector<Range>& ranges, Address page) {
     if (ranges.empty() || ranges.back().end != page) ranges.push_back({page, page});
     ranges.back().end = page + page_size;
@@ -271,6 +273,10 @@ Task<Result<void>> FileCopies::make_writable_in_use(HomeProcess& process, Addres
     if (!has_breakpoints) {
         m->content = files_.of_mapping(process.pid, range.begin);
         own = m->content ? fragment->private_copies(range) : std::vector<Range>{range};
+    }
+    // The program chooses the size, and most of a sparse file may never be touched.
+    if (range.size() > most_copied_at_once) {
+        co_return co_await make_anonymous(process, *m, std::move(own));
     }
     note_copied(process, *m);
     auto replaced = co_await replace_in_use(*fragment, range, m->prot & ~PROT_WRITE,
