@@ -4,8 +4,6 @@
 #ifndef GPR_LIBRARIES_PCH_H
 #define GPR_LIBRARIES_PCH_H
 
-#include <capnp/message.h>
-#include <capnp/serialize.h>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <sys/syscall.h>
@@ -21,13 +19,17 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <random>
 #include <set>
 #include <span>
+#include <sstream>
 #include <string>
 #include <string_view>
 #include <tl/expected.hpp>
