@@ -1,4 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "acceptor/cache/content_cache.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // What sessions may see of a file tree made for the test.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "acceptor/box/exports.h"
 
 #include <doctest/doctest.h>

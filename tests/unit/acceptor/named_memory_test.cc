@@ -1,4 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "acceptor/worker/named_memory.h"
 
 #include <doctest/doctest.h>

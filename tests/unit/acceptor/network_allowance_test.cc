@@ -1,4 +1,3 @@
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "acceptor/daemon/network_allowance.h"
 
 #include <doctest/doctest.h>

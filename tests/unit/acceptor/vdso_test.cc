@@ -1,5 +1,4 @@
 // The vdso of another kernel: the real image of this one, changed.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "acceptor/worker/vdso.h"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,4 @@
 // The watch over calls in the kernel, with real processes that wait, wake and open.
-#define DOCTEST_CONFIG_IMPLEMENT_WITH_MAIN
 #include "bpf/call_watch.h"
 
 #include <doctest/doctest.h>
