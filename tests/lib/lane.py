@@ -90,7 +90,10 @@ class Lane:
         _checked(_libc.unshare(_CLONE_NEWNS), "cannot make a mount namespace")
         for command in (["mount", "--make-rprivate", "/"],
                         ["mkdir", "-p", "/run/netns"],
-                        ["mount", "-t", "tmpfs", "gpr-tests", "/run/netns"]):
+                        ["mount", "-t", "tmpfs", "gpr-tests", "/run/netns"],
+                        # Sessions of other lanes are not seen.
+                        ["mkdir", "-p", "/run/gpr"],
+                        ["mount", "-t", "tmpfs", "-o", "mode=700", "gpr-tests", "/run/gpr"]):
             subprocess.run(command, check=True)
         for name in ("initiator", "acceptor", "second"):
             _ip("netns", "add", name)
