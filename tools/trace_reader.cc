@@ -126,6 +126,7 @@ Result<> TraceReader::run() {
     std::string unread;
     std::array<char, 1 << 16> bytes{};
     Result<> result;
+    bool has_begun = false;
     while (is_to_end == 0) {
         pollfd polled{stream_.get(), POLLIN, 0};
         const int ready = poll(&polled, 1, quiet_ms);
@@ -137,12 +138,14 @@ Result<> TraceReader::run() {
         const ssize_t got = recv(stream_.get(), bytes.data(), bytes.size(), 0);
         if (got < 0 && errno == EINTR) continue;
         if (got <= 0) break;
+        has_begun = true;
         unread.append(bytes.data(), static_cast<size_t>(got));
         result = take_what_is_complete(unread);
         if (!result || !printer_.flush()) break;
     }
     stream_.reset();
-    if (result && is_to_end == 0 && !is_over_) {
+    // A session that could not begin has said so itself.
+    if (has_begun && result && is_to_end == 0 && !is_over_) {
         fmt::print(out_,
                    "gpr: the session's last events are missing: it was killed, or they came faster "
                    "than they were read; -e trace=SET makes them fewer\n");
