@@ -164,6 +164,7 @@ HomeThread& Births::add_process(HomeThread& parent, pid_t tid, int event, const 
     child.fault_actions = parents.fault_actions;
     child.restarting_signals = parents.restarting_signals;
     child.names_watched = parents.names_watched;
+    child.uses_files_of = parents.uses_files_of;
     child.files_limit = parents.files_limit;
     child.stops_waits = parents.stops_waits;
     child.listener = parents.listener;

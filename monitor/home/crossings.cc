@@ -108,11 +108,12 @@ Task<void> Crossings::cross(HomeProcess& process, HomeThread& thread, const Thre
     }
 }
 
-// The thread makes its call at the acceptor instead.
+// The thread makes its call at the acceptor instead. visit: because of what is there.
 Task<void> Crossings::leave_at_call(HomeProcess& process, HomeThread& thread, NodeId to,
                                     bool visit) {
     auto context = co_await home_.stops.capture(thread);
     if (!context) co_return;
+    if (visit) process.uses_files_of = to;
     const Row* row = find_row(static_cast<uint32_t>(context->regs.orig_rax));
     spdlog::debug("thread {} leaves for {}: its call of {} is made there", thread.tid,
                   home_.acceptors.at(to).link.peer_name(), row ? row->name : "the kernel");

@@ -39,6 +39,18 @@
 
 namespace gpr::home {
 
+namespace {
+
+// Shared memory that a device may pin must be the acceptor's, which decides that where the call is
+// made: docs/decisions/0070-memory-for-devices.md
+bool may_be_for_a_device(const HomeProcess& process, const Notification& n) {
+    constexpr uint64_t kinds = MAP_TYPE | MAP_ANONYMOUS | MAP_HUGETLB | MAP_GROWSDOWN;
+    return process.uses_files_of != directory_node && n.number == SYS_mmap &&
+           (n.args[3] & kinds) == (MAP_SHARED | MAP_ANONYMOUS);
+}
+
+}  // namespace
+
 void LocalCalls::on_call(HomeProcess& process, HomeThread& thread, const Notification& n) {
     home_.pager.on_progress(n.tid);
     bool forks = n.number == SYS_fork || n.number == SYS_clone || n.number == SYS_clone3;
@@ -46,7 +58,9 @@ void LocalCalls::on_call(HomeProcess& process, HomeThread& thread, const Notific
     if (thread.fork.ready && !forks) home_.forks_at_home.end_fork(thread);
     bool by_name = home_.fd_names.concerns(process, n.number, n.args);
     if (by_name) home_.fd_names.tell(process);
-    if (auto owner = home_.acceptor_files.owner_of(n); owner || by_name) {
+    auto owner = home_.acceptor_files.owner_of(n);
+    if (!owner && may_be_for_a_device(process, n)) owner = process.uses_files_of;
+    if (owner || by_name) {
         NodeId to = owner ? *owner : home_.fd_names.owner_of(process, n);
         spawn(home_.crossings.leave_at_call(process, thread, to, true));
         return;

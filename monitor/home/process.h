@@ -338,6 +338,8 @@ struct HomeProcess {
     // fd_names.h: the names that acceptors know, by number; and the numbers that filters watch.
     std::map<int, uint64_t> names_told;
     std::set<int> names_watched;
+    // The acceptor whose files its calls here have used last; directory_node: none.
+    NodeId uses_files_of = directory_node;
     bool stops_waits = false;            // filters stop its waits for children: trace_waits.h
     bool cannot_be_traced = false;       // it could not come home for that
     std::map<int, NodeId> epolls_there;  // epoll descriptors that also watch files of that acceptor
