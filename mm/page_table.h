@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -42,8 +43,8 @@ public:
         generation += slot.generation;
         if (!slot.inner) return generation & generation_mask;
         const size_t i = index % inner_pages / leaf_pages;
-        generation += slot.inner->generations[i];
-        const Leaf* leaf = slot.inner->leaves[i].get();
+        generation += slot.inner->generation(i);
+        const Leaf* leaf = slot.inner->leaf(i);
         if (leaf && leaf->generations) generation += (*leaf->generations)[index % leaf_pages];
         return generation & generation_mask;
     }
@@ -59,7 +60,7 @@ public:
                 i = (i / inner_pages + 1) * inner_pages;
                 continue;
             }
-            Leaf* leaf = inner->leaves[i % inner_pages / leaf_pages].get();
+            Leaf* leaf = inner->leaf(i % inner_pages / leaf_pages);
             const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
             if (leaf) visit_leaf(*leaf, i, stop, visit);
             i = stop;
@@ -75,7 +76,7 @@ public:
                 i = (i / inner_pages + 1) * inner_pages;
                 continue;
             }
-            const Leaf* leaf = inner->leaves[i % inner_pages / leaf_pages].get();
+            const Leaf* leaf = inner->leaf(i % inner_pages / leaf_pages);
             const uint64_t stop = std::min(end, (i / leaf_pages + 1) * leaf_pages);
             for (; leaf && i < stop; ++i) {
                 if (leaf->entries[i % leaf_pages] != 0) return i;
@@ -117,8 +118,8 @@ public:
         size_t bytes = root_.capacity() * sizeof(RootSlot) + tails_.size() * sizeof(Tail);
         for (const RootSlot& slot : root_) {
             if (!slot.inner) continue;
-            bytes += sizeof(Inner);
-            for (const auto& leaf : slot.inner->leaves) {
+            bytes += sizeof(Inner) + slot.inner->slots.capacity() * sizeof(InnerSlot);
+            for (const auto& [leaf, generation] : slot.inner->slots) {
                 if (leaf)
                     bytes += sizeof(Leaf) + (leaf->generations ? sizeof(*leaf->generations) : 0);
             }
@@ -137,9 +138,24 @@ private:
         std::array<uint64_t, leaf_pages> entries{};
         std::unique_ptr<LeafGenerations> generations;
     };
+    struct InnerSlot {
+        std::unique_ptr<Leaf> leaf;
+        uint32_t generation = 0;
+    };
+    // Only as long as it is used: there may be many objects of a few pages.
     struct Inner {
-        std::array<std::unique_ptr<Leaf>, inner_slots> leaves;
-        std::array<uint32_t, inner_slots> generations{};
+        std::vector<InnerSlot> slots;
+
+        [[nodiscard]] Leaf* leaf(size_t i) const {
+            return i < slots.size() ? slots[i].leaf.get() : nullptr;
+        }
+        [[nodiscard]] uint32_t generation(size_t i) const {
+            return i < slots.size() ? slots[i].generation : 0;
+        }
+        InnerSlot& make(size_t i) {
+            if (i >= slots.size()) slots.resize(std::bit_ceil(i + 1));
+            return slots[i];
+        }
     };
     struct RootSlot {
         std::unique_ptr<Inner> inner;
@@ -164,7 +180,7 @@ private:
     [[nodiscard]] const Leaf* find_leaf(uint64_t index) const {
         if (index / inner_pages >= root_.size()) return nullptr;
         const Inner* inner = root_[index / inner_pages].inner.get();
-        return inner ? inner->leaves[index % inner_pages / leaf_pages].get() : nullptr;
+        return inner ? inner->leaf(index % inner_pages / leaf_pages) : nullptr;
     }
 
     RootSlot& make_slot(uint64_t index) {
@@ -177,7 +193,7 @@ private:
         return *slot.inner;
     }
     Leaf& make_leaf(uint64_t index) {
-        auto& leaf = make_inner(index).leaves[index % inner_pages / leaf_pages];
+        auto& leaf = make_inner(index).make(index % inner_pages / leaf_pages).leaf;
         if (!leaf) leaf = std::make_unique<Leaf>();
         return *leaf;
     }
@@ -199,10 +215,9 @@ private:
             return i + inner_pages;
         }
         if (i % leaf_pages == 0 && end - i >= leaf_pages) {
-            Inner& inner = make_inner(i);
-            const size_t at = i % inner_pages / leaf_pages;
-            ++inner.generations[at];
-            if (inner.leaves[at]) inner.leaves[at]->entries.fill(0);
+            InnerSlot& slot = make_inner(i).make(i % inner_pages / leaf_pages);
+            ++slot.generation;
+            if (slot.leaf) slot.leaf->entries.fill(0);
             return i + leaf_pages;
         }
         Leaf& leaf = make_leaf(i);
@@ -233,14 +248,16 @@ inline PageTable PageTable::copy() const {
         const Inner& from = *root_[slot].inner;
         copy.root_[slot].inner = std::make_unique<Inner>();
         Inner& to = *copy.root_[slot].inner;
-        to.generations = from.generations;
-        for (uint64_t i = 0; i < inner_slots; ++i) {
-            if (!from.leaves[i]) continue;
-            to.leaves[i] = std::make_unique<Leaf>();
-            to.leaves[i]->entries = from.leaves[i]->entries;
-            const auto& generations = from.leaves[i]->generations;
-            if (generations)
-                to.leaves[i]->generations = std::make_unique<LeafGenerations>(*generations);
+        to.slots.resize(from.slots.size());
+        for (size_t i = 0; i < from.slots.size(); ++i) {
+            to.slots[i].generation = from.slots[i].generation;
+            const Leaf* leaf = from.leaf(i);
+            if (!leaf) continue;
+            to.slots[i].leaf = std::make_unique<Leaf>();
+            to.slots[i].leaf->entries = leaf->entries;
+            if (leaf->generations)
+                to.slots[i].leaf->generations =
+                    std::make_unique<LeafGenerations>(*leaf->generations);
         }
     }
     return copy;
@@ -261,10 +278,10 @@ void PageTable::save(Put put) const {
         put(slot.inner != nullptr);
         if (!slot.inner) continue;
         for (uint64_t i = 0; i < inner_slots; ++i) {
-            const Leaf* leaf = slot.inner->leaves[i].get();
-            if (!leaf && slot.inner->generations[i] == 0) continue;
+            const Leaf* leaf = slot.inner->leaf(i);
+            if (!leaf && slot.inner->generation(i) == 0) continue;
             put(i + 1);
-            put(slot.inner->generations[i]);
+            put(slot.inner->generation(i));
             put(leaf ? (leaf->generations ? 2 : 1) : 0);
             if (!leaf) continue;
             for (uint64_t entry : leaf->entries) put(entry);
@@ -296,10 +313,10 @@ bool PageTable::load(Get get) {
         slot.inner = std::make_unique<Inner>();
         while (uint64_t number = get()) {
             if (number > inner_slots) return false;
-            slot.inner->generations[number - 1] = static_cast<uint32_t>(get());
+            slot.inner->make(number - 1).generation = static_cast<uint32_t>(get());
             const uint64_t kind = get();
             if (kind == 0) continue;
-            auto& leaf = slot.inner->leaves[number - 1];
+            auto& leaf = slot.inner->make(number - 1).leaf;
             leaf = std::make_unique<Leaf>();
             for (uint64_t& entry : leaf->entries) entry = get();
             if (kind == 1) continue;
