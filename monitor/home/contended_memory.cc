@@ -130,9 +130,8 @@ void ContendedMemory::choose_node(SharedFile& file) {
     auto brings_home = [&](const AddressSpace& space, bool has_vfork_children) {
         return space.shows(file.object) &&
                (has_vfork_children ||
-                std::ranges::any_of(home_.shared_memory.files(), [&](const auto& f) {
-                    return home_.pager.shared.is_used_at_home(f.first) && space.shows(f.first);
-                }));
+                std::ranges::any_of(home_.pager.shared.used_at_home(),
+                                    [&](ObjectId other) { return space.shows(other); }));
     };
     bool follows = std::ranges::any_of(home_.processes, [&](const auto& entry) {
         const HomeProcess& process = *entry.second;

@@ -89,6 +89,16 @@ uint64_t pages_of(uint64_t bytes) { return (bytes + page_size - 1) / page_size; 
 
 }  // namespace
 
+SharedFile* SharedMemory::find(const SharedIdentity& identity) {
+    const std::pair inode{identity.mapped_device, identity.mapped_inode};
+    auto [at, end] = by_inode_.equal_range(inode);
+    for (; at != end; ++at) {
+        SharedFile& file = files_.at(at->second);
+        if (file.identity.is(identity)) return &file;
+    }
+    return nullptr;
+}
+
 // Assigns the mapping to its object. e: its line in /proc/PID/maps; link: the file that it was made
 // from, empty if unknown.
 void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry& e,
@@ -103,14 +113,12 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
     bool inherited = process.state == HomeProcess::State::preparing && !process.new_image;
     ino_t ipc = inherited ? process.ipc_at_birth : ipc_namespace_of(process.pid);
     SharedIdentity identity = identity_of(e, path, ipc);
-    auto at = std::ranges::find_if(
-        files_, [&](const auto& entry) { return !distinct && entry.second.identity.is(identity); });
+    SharedFile* file = distinct ? nullptr : find(identity);
     m.shared = true;
     m.file = true;  // even anonymous shared memory has content at home
     m.backing = Backing::native_file;
     m.object_page = (e.offset + (m.range.begin - e.range.begin)) / page_size;
     uint64_t end = m.object_page + m.range.size() / page_size;
-    SharedFile* file = at == files_.end() ? nullptr : &at->second;
     if (!file) {
         ObjectId object = home_.layouts.next_object();
         file = &files_[object];
@@ -119,6 +127,7 @@ void SharedMemory::join_shared(HomeProcess& process, Mapping& m, const MapsEntry
         file->is_named = !e.name.starts_with("/dev/zero") && !identity.is_segment;
         file->names.mapped_device = e.device;
         file->names.mapped_inode = e.inode;
+        by_inode_.emplace(std::pair{identity.mapped_device, identity.mapped_inode}, object);
         file->identity = std::move(identity);
         file->path = std::move(path);
         uint64_t pages = end;
@@ -336,6 +345,11 @@ void SharedMemory::forget_unseen(const std::vector<Mapping>& gone) {
         if (home_.contended_memory.external_sharers()) {
             home_.contended_memory.external_sharers()->forget(file->second.watched);
         }
+        const SharedIdentity& identity = file->second.identity;
+        const std::pair inode{identity.mapped_device, identity.mapped_inode};
+        auto [named, end] = by_inode_.equal_range(inode);
+        while (named != end && named->second != m.object) ++named;
+        if (named != end) by_inode_.erase(named);
         files_.erase(file);
         home_.pager.shared.erase(m.object);
         home_.acceptors.each([&](RemoteNode& node) { tell_forgotten(node.link, m.object); });

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/address.h"
@@ -48,12 +49,15 @@ public:
     std::map<ObjectId, SharedFile>& files() { return files_; }
 
 private:
+    [[nodiscard]] SharedFile* find(const SharedIdentity& identity);
     void resize(SharedFile& file, uint64_t pages);
     void note_writer(SharedFile& file);
     void let_private_follow(const SharedFile& file);
 
     Home& home_;
     std::map<ObjectId, SharedFile> files_;
+    // By device and inode, as mappings show them. Several objects may have the same.
+    std::multimap<std::pair<uint64_t, uint64_t>, ObjectId> by_inode_;
 };
 
 }  // namespace gpr::home

@@ -45,6 +45,8 @@ public:
     void keep_home() { all_at_home_ = true; }
     void keep_home(ObjectId object) { used_at_home_.insert(object); }
     [[nodiscard]] bool is_used_at_home(ObjectId object) const;
+    // Unless all are.
+    [[nodiscard]] const std::set<ObjectId>& used_at_home() const { return used_at_home_; }
     // At home: others may write lent pages of this object, too.
     void expect_writers(ObjectId object) { objects_.at(object).has_writers = true; }
     // Node 0: the object's file system may have no room for a page (shared_room.h).
