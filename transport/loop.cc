@@ -30,6 +30,9 @@ constexpr std::chrono::nanoseconds longest_sleep = std::chrono::minutes(1);
 // Who gets the processor while we poll gives it back after some microseconds, or else computes.
 constexpr std::chrono::milliseconds lent_to_who_computes{1};
 constexpr std::chrono::microseconds ask_every{20};
+// Whether nothing runs: a no that took longer than this is good for a multiple of its time.
+constexpr std::chrono::nanoseconds cheap_to_ask{5'000}, longest_unasked{1'000'000};
+constexpr int asked_for_one_in = 16;
 }  // namespace
 
 void Watch::reset() {
@@ -307,6 +310,17 @@ void Loop::arm_timeout() {
     io_uring_sqe_set_data64(entry, timeout_id);
 }
 
+// To look at all threads of many processes takes longer than polling would save.
+bool Loop::may_spin() {
+    const auto begin = Clock::now();
+    if (begin < asks_again_) return false;
+    if (nothing_runs_()) return true;
+    const auto end = Clock::now();
+    const std::chrono::nanoseconds took = end - begin;
+    if (took > cheap_to_ask) asks_again_ = end + std::min(asked_for_one_in * took, longest_unasked);
+    return false;
+}
+
 bool Loop::spin() {
     auto begin = Clock::now();
     if (contention_.found(begin)) return false;
@@ -386,7 +400,7 @@ void Loop::sleep_in_poll() {
 }
 
 void Loop::wait() {
-    if (nothing_runs_ && spin_history_.wanted() && nothing_runs_() && spin()) return;
+    if (nothing_runs_ && spin_history_.wanted() && may_spin() && spin()) return;
     if (can_sleep_in_poll()) return sleep_in_poll();
     arm_timeout();
     io_uring_submit_and_wait(&ring_, 1);

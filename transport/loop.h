@@ -132,7 +132,7 @@ public:
 
     // While `nothing_runs` says that no thread we serve could use the processor, and no other
     // process wants it, the loop polls for events a short time before it sleeps. It asks again
-    // every 20 µs.
+    // every 20 µs; less often where it takes long to say.
     void spin_while(std::function<bool()> nothing_runs) { nothing_runs_ = std::move(nothing_runs); }
 
     // Returns after stop(); may be called again.
@@ -171,6 +171,7 @@ private:
     void run_timers();
     void reap();
     void wait();
+    bool may_spin();
     bool spin();
     [[nodiscard]] Clock::time_point first_timer() const;
     [[nodiscard]] bool can_sleep_in_poll();
@@ -195,6 +196,7 @@ private:
     std::deque<std::function<void()>> ready_;
     std::function<void()> before_sleep_;
     std::function<bool()> nothing_runs_;
+    Clock::time_point asks_again_{};
     SpinHistory spin_history_;
     Contention contention_ = Contention::of_this_thread();
 };

@@ -1,5 +1,6 @@
 #include "monitor/home/home.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "monitor/home/acceptor_files.h"
@@ -226,12 +227,10 @@ HomeThread* Home::find_thread(pid_t pid, pid_t tid) {
     return it != threads.end() && it->second->process->pid == pid ? it->second.get() : nullptr;
 }
 
-size_t Home::supervised_threads() const {
-    size_t count = threads.size();
-    for (const auto& [pid, process] : processes) {
-        if (process->rest) count -= std::min(count, process->threads.size());
-    }
-    return count;
+bool Home::supervises_threads() const {
+    return std::ranges::any_of(processes, [](const auto& entry) {
+        return !entry.second->rest && !entry.second->threads.empty();
+    });
 }
 
 HomeProcess* Home::find_process(pid_t pid) {

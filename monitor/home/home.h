@@ -102,8 +102,8 @@ struct Home {
 
     HomeThread* find_thread(pid_t pid, pid_t tid);
     HomeProcess* find_process(pid_t pid);
-    // The number of threads in processes that do not rest.
-    [[nodiscard]] size_t supervised_threads() const;
+    // Whether any process that has threads does not rest.
+    [[nodiscard]] bool supervises_threads() const;
 
     Loop& loop;
     Waits& waits;

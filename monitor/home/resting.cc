@@ -69,7 +69,7 @@ void Resting::follow(const HomeThread& thread, WaitStatus status) {
     const bool ends = status.ended() || (event && status.value == PTRACE_EVENT_EXIT);
     const bool one_of_several = ends && thread.tid != thread.process->pid;
     // Where something is split, others need this processor as well.
-    if (one_of_several || home_.supervised_threads() != 0) return follower_.leave();
+    if (one_of_several || home_.supervises_threads()) return follower_.leave();
     if (!status.ended()) follower_.on_event(thread.tid, event && status.value == PTRACE_EVENT_EXEC);
 }
 

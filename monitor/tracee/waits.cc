@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <utility>
 #include <vector>
 
 #include "base/log.h"
@@ -59,11 +60,18 @@ Result<std::unique_ptr<Waits>> Waits::create(Loop& loop) {
 }
 
 void Waits::poll() {
-    signalfd_siginfo info;  // SIGCHLD is pending at most once
-    [[maybe_unused]] ssize_t got = ::read(signal_fd_.get(), &info, sizeof info);
+    signalfd_siginfo info{};  // SIGCHLD is pending at most once
+    const bool told = ::read(signal_fd_.get(), &info, sizeof info) == sizeof info;
+    pid_t named = told ? static_cast<pid_t>(info.ssi_pid) : 0;
     int status = 0;
+    // To find any that has changed, the kernel goes through all tracees.
+    const auto next = [&] {
+        const pid_t first = std::exchange(named, 0);
+        const pid_t changed = first > 0 ? waitpid(first, &status, WNOHANG | __WALL) : 0;
+        return changed > 0 ? changed : waitpid(-1, &status, WNOHANG | __WALL);
+    };
     pid_t tid;
-    while ((tid = waitpid(-1, &status, WNOHANG | __WALL)) > 0) {
+    while ((tid = next()) > 0) {
         auto it = handlers_.find(tid);
         if (it == handlers_.end()) {
             // A newborn whose parent was killed before it could report the birth: let it die.

@@ -5,7 +5,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <string>
+#include <thread>
 
 #include "transport/loop.h"
 
@@ -93,4 +95,29 @@ TEST_CASE("spin: a loop that looks sees events, timers and its end") {
     loop->run();
     CHECK(seen.size() == 100);
     CHECK(asked > 0);
+}
+
+TEST_CASE("spin: what takes long to say no is not asked at each wait") {
+    auto loop = std::move(*Loop::create());
+    int asked = 0;
+    loop->spin_while([&] {
+        asked++;
+        std::this_thread::sleep_for(1ms);
+        return false;
+    });
+    int ends[2];
+    REQUIRE(pipe(ends) == 0);
+    Fd reader(ends[0]);
+    Fd writer(ends[1]);
+    int seen = 0;
+    auto watch = loop->watch(reader.get(), POLLIN, [&](uint32_t) {
+        char byte;
+        REQUIRE(read(reader.get(), &byte, 1) == 1);
+        if (++seen == 1000) return loop->stop();
+        REQUIRE(write(writer.get(), "x", 1) == 1);
+    });
+    REQUIRE(write(writer.get(), "x", 1) == 1);
+    loop->run();
+    CHECK(asked > 0);
+    CHECK(asked < seen / 2);
 }
