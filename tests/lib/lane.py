@@ -92,7 +92,7 @@ class Lane:
                         ["mkdir", "-p", "/run/netns"],
                         ["mount", "-t", "tmpfs", "gpr-tests", "/run/netns"],
                         # Sessions of other lanes are not seen.
-                        ["mkdir", "-p", "/run/gpr"],
+                        ["mkdir", "-p", "-m", "700", "/run/gpr"],
                         ["mount", "-t", "tmpfs", "-o", "mode=700", "gpr-tests", "/run/gpr"]):
             subprocess.run(command, check=True)
         for name in ("initiator", "acceptor", "second"):
