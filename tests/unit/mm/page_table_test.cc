@@ -109,3 +109,14 @@ TEST_CASE("versions of one generation compare across their wrap") {
     CHECK(compare_epochs(last, next_version(last)) < 0);
     CHECK(compare_epochs(last, last) == 0);
 }
+
+TEST_CASE("an object of a few pages has a small table") {
+    PageTable table;
+    table.set(0, 1);
+    table.set(200, 1);
+    CHECK(table.memory_bytes() < 4096);
+    table.set((1 << 18) - 1, 1);
+    CHECK(table.get(0) == 1);
+    CHECK(table.get(200) == 1);
+    CHECK(table.get((1 << 18) - 1) == 1);
+}
