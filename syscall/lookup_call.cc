@@ -8,6 +8,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <span>
+
 namespace gpr {
 
 namespace {
@@ -129,6 +131,21 @@ std::optional<LookupCall> lookup_of(const MarshalledCall& call) {
     if (!lookup || lookup->kind == Asks::directory) return lookup;
     lookup->path = path_of(call);
     return lookup->path.empty() ? std::nullopt : lookup;
+}
+
+std::optional<MarshalledCall> beside(const MarshalledCall& call, std::string_view name) {
+    const auto lookup = lookup_of(call);
+    if (!lookup || lookup->path.empty() || name.find('/') != std::string_view::npos)
+        return std::nullopt;
+    MarshalledCall other = call;
+    const std::string_view path = lookup->path;
+    const size_t directory = path.find_last_of('/') + 1;  // 0: there is no slash
+    const auto text = std::as_bytes(std::span(name));
+    other.in_bytes.resize(directory);
+    other.in_bytes.insert(other.in_bytes.end(), text.begin(), text.end());
+    other.in_bytes.push_back(std::byte{0});
+    if (!lookup_of(other)) return std::nullopt;
+    return other;
 }
 
 OnLookups on_lookups(uint32_t number, const uint64_t* args) {

@@ -29,6 +29,9 @@ struct LookupCall {
 // nullopt: not such a call, or in a form for which home is always asked. All arguments but the path
 // are good, so nothing fails before the path is looked up.
 std::optional<LookupCall> lookup_of(const MarshalledCall& call);
+// The same call about another name in the same directory, but for where its bytes are in memory.
+// nullopt: that is not one that lookup_of() knows.
+std::optional<MarshalledCall> beside(const MarshalledCall& call, std::string_view name);
 // Whether lookup_of() may be something for a call with this number.
 bool may_look_up(uint32_t number);
 

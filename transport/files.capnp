@@ -32,6 +32,15 @@ struct Lookup {
   absent @1 :Bool;     # there is nothing under that path, whatever is asked about it
   spare @2 :UInt32;    # so many descriptors the process can surely open
   serial @3 :UInt32;   # of the last LookupsGone before the answer was found to hold
+  # What the same call would answer about other files of the directory, which somebody has listed.
+  # They depend on their ids and on the first `commonIds` of the answer's.
+  commonIds @4 :UInt32;
+  neighbours @5 :List(Neighbour);
+}
+struct Neighbour {
+  name @0 :Data;
+  ids @1 :List(UInt32);
+  status @2 :Data;  # struct stat or statx, as the call wants it
 }
 struct LookupsGone { ids @0 :List(UInt32); all @1 :Bool; serial @2 :UInt32; }
 

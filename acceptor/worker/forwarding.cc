@@ -251,7 +251,11 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
                                    bool* met_shared, uint32_t wait, uint64_t file) {
     std::shared_ptr<Fragment> fragment = process.fragment;
     std::optional<Marshalled> marshalled = RawCall{};
-    if (!task) marshalled = co_await marshal_here(process, n, wants_reply, met_shared);
+    if (auto ready = worker_.lookups.take_marshalled(n)) {
+        marshalled = std::move(*ready);
+    } else if (!task) {
+        marshalled = co_await marshal_here(process, n, wants_reply, met_shared);
+    }
     if (!marshalled) co_return 0;
     worker_.counts.home++;
     FrameBuilder frame;

@@ -10,7 +10,7 @@ namespace gpr {
 
 namespace {
 
-constexpr size_t most_answers = 8192;
+constexpr size_t most_answers = 16384;
 constexpr size_t most_dependences = 32 * most_answers;
 // By then a status may have another time of last access, which no event tells: relatime, see
 // monitor/home/lookups.cc.
@@ -43,16 +43,25 @@ void KnownLookups::keep(const MarshalledCall& call, Answer answer, bool absent,
                         std::span<const uint32_t> ids, Clock::time_point now) {
     if (answers_.size() >= most_answers || dependences_ >= most_dependences) forget_all();
     const std::string key = absent ? key_of_path(call) : key_of(call);
-    answers_[key] = {std::move(answer), now};
+    const auto before = answers_.find(key);
+    if (before != answers_.end()) erase(before);
+    const uint64_t number = ++last_number_;
+    const auto it = answers_.emplace(key, Known{std::move(answer), now, number}).first;
+    by_number_[number] = &it->first;
     dependences_ += ids.size();
-    for (const uint32_t id : ids) dependents_[id].push_back(key);
+    for (const uint32_t id : ids) dependents_[id].push_back(number);
+}
+
+void KnownLookups::erase(Answers::iterator it) {
+    by_number_.erase(it->second.number);
+    answers_.erase(it);
 }
 
 const KnownLookups::Known* KnownLookups::at(const std::string& key, Clock::time_point now) {
     auto it = answers_.find(key);
     if (it == answers_.end()) return nullptr;
     if (now - it->second.since < longest) return &it->second;
-    answers_.erase(it);
+    erase(it);
     return nullptr;
 }
 
@@ -69,13 +78,17 @@ const KnownLookups::Answer* KnownLookups::find(const MarshalledCall& call, const
 void KnownLookups::forget(uint32_t id) {
     auto it = dependents_.find(id);
     if (it == dependents_.end()) return;
-    for (const std::string& key : it->second) answers_.erase(key);
+    for (const uint64_t number : it->second) {
+        const auto dependent = by_number_.find(number);
+        if (dependent != by_number_.end()) erase(answers_.find(*dependent->second));
+    }
     dependences_ -= it->second.size();
     dependents_.erase(it);
 }
 
 void KnownLookups::forget_all() {
     answers_.clear();
+    by_number_.clear();
     dependents_.clear();
     dependences_ = 0;
 }

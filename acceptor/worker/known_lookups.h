@@ -45,12 +45,17 @@ private:
     struct Known {
         Answer answer;
         Clock::time_point since;
+        uint64_t number = 0;  // never used again
     };
+    using Answers = std::unordered_map<std::string, Known>;
     const Known* at(const std::string& key, Clock::time_point now);
+    void erase(Answers::iterator it);
 
-    std::unordered_map<std::string, Known> answers_;
-    // What may depend on an id: some of these are gone already, or depend on others now.
-    std::unordered_map<uint32_t, std::vector<std::string>> dependents_;
+    Answers answers_;
+    std::unordered_map<uint64_t, const std::string*> by_number_;  // the key
+    uint64_t last_number_ = 0;
+    // What depends on an id, by number: some of these are gone already.
+    std::unordered_map<uint32_t, std::vector<uint64_t>> dependents_;
     size_t dependences_ = 0;  // in all of these lists
     uint32_t spare_ = 0;
 };

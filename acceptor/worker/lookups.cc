@@ -33,6 +33,13 @@ bool Lookups::is_remembered(const RemoteProcess& process, const RemoteThread& th
     return !worker_.files.has_rules() || worker_.files.is_of_home(lookup->path);
 }
 
+std::optional<MarshalledCall> Lookups::take_marshalled(const Notification& n) {
+    if (!marshalled_ || marshalled_->first != n.id) return std::nullopt;
+    auto [id, call] = *std::exchange(marshalled_, std::nullopt);
+    const bool same = call.number == n.number && std::ranges::equal(call.args, n.args);
+    return same ? std::optional(std::move(call)) : std::nullopt;
+}
+
 bool Lookups::wants(const RemoteProcess& process, const RemoteThread& thread,
                     const MarshalledCall& sent) {
     const std::pair<pid_t, pid_t> who{process.pid, thread.tid};
@@ -65,8 +72,31 @@ void Lookups::on_answer(wire::CallReply::Reader reply, std::span<const std::byte
     for (const uint32_t id : lookup.getIds()) ids.push_back(id);
     KnownLookups::Answer answer{reply.getResult(), {raw.begin(), raw.end()}};
     if (!process->lookups) process->lookups = std::make_shared<KnownLookups>();
-    process->lookups->note_spare(lookup.getSpare());
+    const auto kind = lookup_of(call);
+    if (kind && kind->kind == LookupCall::Kind::open) {
+        process->lookups->note_spare(lookup.getSpare());
+    }
     process->lookups->keep(call, std::move(answer), lookup.getAbsent(), ids, Clock::now());
+    ids.resize(std::min<size_t>(ids.size(), lookup.getCommonIds()));
+    keep_neighbours(*process->lookups, call, lookup, raw, ids);
+}
+
+// raw: the answer about the call's own file, of the same form.
+void Lookups::keep_neighbours(KnownLookups& known, const MarshalledCall& call,
+                              wire::Lookup::Reader lookup, std::span<const std::byte> raw,
+                              const std::vector<uint32_t>& common_ids) {
+    for (const auto neighbour : lookup.getNeighbours()) {
+        const auto name = neighbour.getName().asChars();
+        const auto given = neighbour.getStatus();
+        const auto status = std::as_bytes(std::span(given.begin(), given.size()));
+        const auto other = beside(call, {name.begin(), name.size()});
+        if (!other || status.empty() || status.size() > raw.size()) continue;
+        KnownLookups::Answer answer{0, {raw.begin(), raw.end()}};
+        std::ranges::copy(status, answer.out.end() - static_cast<ptrdiff_t>(status.size()));
+        std::vector<uint32_t> ids = common_ids;
+        for (const uint32_t id : neighbour.getIds()) ids.push_back(id);
+        known.keep(*other, std::move(answer), false, ids, Clock::now());
+    }
 }
 
 void Lookups::on_gone(const Frame& frame) {
@@ -89,7 +119,10 @@ Task<bool> Lookups::answer(RemoteProcess& process, RemoteThread& thread, Notific
     const auto lookup = call ? lookup_of(*call) : std::nullopt;
     if (!lookup || !process.lookups || !is_remembered(process, thread, *call)) co_return false;
     const KnownLookups::Answer* known = process.lookups->find(*call, *lookup, Clock::now());
-    if (!known) co_return false;
+    if (!known) {
+        if (!met_shared) marshalled_ = {n.id, std::move(*call)};
+        co_return false;
+    }
     const std::vector<std::byte> out = known->out;
     int64_t result = known->result;
     if (!out.empty()) {

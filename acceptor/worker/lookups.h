@@ -4,13 +4,19 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <span>
 #include <utility>
+#include <vector>
 
 #include "acceptor/worker/part.h"
 #include "syscall/lookup_call.h"
 #include "syscall/marshal.h"
 #include "transport/wire.h"
+
+namespace gpr {
+class KnownLookups;
+}  // namespace gpr
 
 namespace gpr::worker {
 
@@ -24,6 +30,10 @@ public:
     // True: the call has been answered, or its caller is gone. False: it is to be made as always.
     Task<bool> answer(RemoteProcess& process, RemoteThread& thread, Notification n);
 
+    // The call of this notification as answer() found it in the program's memory, which it only
+    // reads once. Another call may have come between.
+    std::optional<MarshalledCall> take_marshalled(const Notification& n);
+
     // This call is about to be sent to home. Returns whether its answer may be remembered.
     bool wants(const RemoteProcess& process, const RemoteThread& thread,
                const MarshalledCall& sent);
@@ -34,12 +44,16 @@ public:
     void on_gone(const Frame& frame);
 
 private:
+    static void keep_neighbours(KnownLookups& known, const MarshalledCall& call,
+                                wire::Lookup::Reader lookup, std::span<const std::byte> raw,
+                                const std::vector<uint32_t>& common_ids);
     [[nodiscard]] bool is_remembered(const RemoteProcess& process, const RemoteThread& thread,
                                      const MarshalledCall& call) const;
 
     Worker& worker_;
     bool is_off_ = false;
     uint32_t last_gone_ = 0;  // serial
+    std::optional<std::pair<uint64_t, MarshalledCall>> marshalled_;
     // What threads have asked home, by pid and tid.
     std::map<std::pair<pid_t, pid_t>, MarshalledCall> asked_;
 };

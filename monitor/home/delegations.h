@@ -72,6 +72,8 @@ public:
         std::list<Served>::iterator at_;
     };
     std::list<Served>& served() { return served_; }
+    // Somebody of the session looks at offsets, or watches reading.
+    [[nodiscard]] bool is_off() const { return is_off_; }
     // Takes back what the call must not find delegated. It must be among the served ones.
     Task<void> before_call(pid_t pid, uint32_t number, SyscallArguments args);
     // A thread at home makes this call. If it will watch files, all that are out are recalled.
@@ -124,8 +126,8 @@ private:
     std::map<pid_t, Files> files_;  // which use it to their end
     std::map<pid_t, int> closing_;  // how many descriptors, by process
     uint64_t last_id_ = 0;
-    bool is_off_ = false;  // somebody looks at offsets, or watches reading
-    Fd breaks_;            // a signalfd
+    bool is_off_ = false;
+    Fd breaks_;  // a signalfd
     Watch break_watch_, change_watch_;
     Signal changed_;
 };

@@ -39,7 +39,7 @@ void LocalMounts::read() {
         words >> type;
         if (std::ranges::find(local_types, type) == std::end(local_types)) continue;
         known_[number] = {0, has_word(options, "noatime"), has_word(options, "nodiratime"),
-                          has_word(options, "relatime")};
+                          has_word(options, "relatime"), type == "tmpfs" || type == "devtmpfs"};
     }
 }
 

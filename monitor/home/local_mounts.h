@@ -21,6 +21,7 @@ public:
         bool keeps_atime = false;      // never changes it
         bool keeps_atime_dir = false;  // of a directory
         bool relative_atime = false;
+        bool in_memory = false;  // tmpfs
     };
     // nullopt: it is on another file system. fd: may be open with O_PATH.
     std::optional<File> file(int fd);

@@ -100,11 +100,31 @@ uint32_t spare_descriptors(pid_t pid) {
     return static_cast<uint32_t>(std::min<uint64_t>(limit.rlim_cur - used, 1 << 16) / 2);
 }
 
-// Whether the answer tells what this file's status is now.
 template <class Status>
-bool tells(std::span<const std::byte> out, const Status& status) {
-    return out.size() == piece_head + sizeof status &&
-           std::memcmp(out.data() + piece_head, &status, sizeof status) == 0;
+std::vector<std::byte> bytes_of(const Status& status) {
+    const auto bytes = std::as_bytes(std::span(&status, 1));
+    return {bytes.begin(), bytes.end()};
+}
+
+// What the call tells of this file, a struct stat or statx; empty: there is an error.
+std::vector<std::byte> status_of(int file, const LookupCall& call) {
+    if (call.kind == Kind::extended_status) {
+        struct statx its {};
+        const int flags = static_cast<int>(call.flags) | AT_EMPTY_PATH;
+        if (statx(file, "", flags, call.mask, &its) != 0) return {};
+        return bytes_of(its);
+    }
+    struct stat its {};
+    if (syscall(SYS_newfstatat, file, "", &its, AT_EMPTY_PATH) != 0) return {};
+    return bytes_of(its);
+}
+
+// Without waiting for a disk.
+Fd open_cached(int directory, const std::string& name) {
+    open_how how{};
+    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_CACHED;
+    return Fd(static_cast<int>(syscall(SYS_openat2, directory, name.c_str(), &how, sizeof how)));
 }
 
 }  // namespace
@@ -115,6 +135,16 @@ void OfferedLookup::put(wire::Lookup::Builder to) const {
     to.setAbsent(absent);
     to.setSpare(spare);
     to.setSerial(serial);
+    to.setCommonIds(static_cast<uint32_t>(common_ids));
+    auto others = to.initNeighbours(static_cast<unsigned>(neighbours.size()));
+    for (unsigned i = 0; i < others.size(); i++) {
+        const Neighbour& one = neighbours[i];
+        others[i].setName({reinterpret_cast<const uint8_t*>(one.name.data()), one.name.size()});
+        others[i].setStatus(
+            {reinterpret_cast<const uint8_t*>(one.status.data()), one.status.size()});
+        auto its = others[i].initIds(static_cast<unsigned>(one.ids.size()));
+        for (unsigned k = 0; k < its.size(); k++) its.set(k, one.ids[k]);
+    }
 }
 
 Lookups::Lookups(Home& home)
@@ -127,20 +157,19 @@ Lookups::Lookups(Home& home)
     mount_watch_ = home.loop.watch(mounts_in_loop_.get(), POLLPRI, [this](uint32_t) { clear(); });
 }
 
-void Lookups::look_at_mounts() {
-    pollfd mounts{mounts_.get(), POLLPRI, 0};
-    if (poll(&mounts, 1, 0) > 0) clear();
-}
-
 void Lookups::look_for_changes() {
     if (is_off_ || names_.empty()) return;
-    look_at_mounts();
+    std::array<pollfd, 2> news{{{mounts_.get(), POLLPRI, 0}, {names_.fd(), POLLIN, 0}}};
+    if (poll(news.data(), news.size(), 0) <= 0) return;
+    if (news[0].revents != 0) clear();
     tell(names_.take_gone());
 }
 
 void Lookups::tell(const WatchedNames::Gone& gone) {
     if (gone.all) {
         walks_.forget();
+        unopened_.forget();
+        listings_.forget_all();
         contexts_.clear();
     }
     if (gone.none()) return;
@@ -165,6 +194,7 @@ void Lookups::forget(pid_t pid) {
     if (it == contexts_.end()) return;
     const uint32_t id = it->second.id;
     contexts_.erase(it);
+    listings_.forget(id);
     tell(names_.drop(id));
 }
 
@@ -225,7 +255,6 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     if (is_off_ || !call.may_remember || !call.marshalled) return nullptr;
     const auto lookup = lookup_of(*call.marshalled);
     if (!lookup || !Delegations::all_at(process, thread)) return nullptr;
-    look_at_mounts();
     if (names_.is_full()) clear();
     auto asked = std::make_unique<Asked>();
     asked->call = *lookup;
@@ -251,54 +280,46 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     return asked;
 }
 
-bool Lookups::make(const Asked& asked, pid_t pid, ForwardedCall& call) {
+bool Lookups::make(Asked& asked, pid_t pid, ForwardedCall& call) {
     const Kind kind = asked.call.kind;
     const bool of_status = kind == Kind::status || kind == Kind::extended_status;
     if (!asked.as_us || !(of_status || kind == Kind::open)) return false;
-    if (kind == Kind::open && spare_descriptors(pid) == 0) return false;
+    asked.spare = kind == Kind::open ? spare_descriptors(pid) : 0;
+    if (kind == Kind::open && asked.spare == 0) return false;
     look_for_changes();
     auto holds = [this](uint32_t id) { return names_.holds(id); };
     const bool still = holds(asked.context) && std::ranges::all_of(asked.way.ids, holds);
     if (!still || changes_context(pid)) return false;
     if (asked.way.error != 0) {
         call.made.result = -asked.way.error;
+        asked.made = true;
         return true;
     }
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
     if (!directory) return false;
-    open_how how{};
-    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    how.resolve = RESOLVE_CACHED;
-    const Fd file(static_cast<int>(
-        syscall(SYS_openat2, directory.get(), asked.name.c_str(), &how, sizeof how)));
+    const Fd file = open_cached(directory.get(), asked.name);
     if (!file && errno == ENOENT) {
         call.made.result = -ENOENT;
+        asked.made = true;
         return true;
     }
     // Of a file system that the program serves we would wait for ourselves.
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
     if (!seen || kind == Kind::open || (S_ISLNK(seen->mode) && asked.call.follows)) return false;
-    auto put = [&](const auto& status, int64_t result) {
-        const uint64_t at = call.made.args[place_of_status(call.number)];
-        const HostileMemory room = call.bytes(at, sizeof status);
-        if (result != 0 || room.size() != sizeof status) return false;
-        room.put(0, status);
-        call.made.result = 0;
-        return true;
-    };
-    if (kind == Kind::extended_status) {
-        struct statx its {};
-        const int flags = static_cast<int>(asked.call.flags) | AT_EMPTY_PATH;
-        return put(its, statx(file.get(), "", flags, asked.call.mask, &its));
-    }
-    struct stat its {};
-    return put(its, syscall(SYS_newfstatat, file.get(), "", &its, AT_EMPTY_PATH));
+    const std::vector<std::byte> status = status_of(file.get(), asked.call);
+    const uint64_t at = call.made.args[place_of_status(call.number)];
+    const HostileMemory room = call.bytes(at, status.size());
+    if (status.empty() || room.size() != status.size()) return false;
+    room.write(0, status);
+    call.made.result = 0;
+    asked.made = true;
+    return true;
 }
 
 // The directory is watched, so what is not there now was not there during the call, either.
 bool Lookups::find_nothing(const Asked& asked, int64_t result) const {
     if (asked.way.error != 0) return result == -asked.way.error;
-    if (result != -ENOENT) return false;
+    if (result != -ENOENT || asked.made) return result == -ENOENT;
     const Fd there = PathWalks::open(asked.start, asked.directory + "/" + asked.name, O_NOFOLLOW);
     return !there && errno == ENOENT;
 }
@@ -314,44 +335,89 @@ bool Lookups::find_name(const Asked& asked) {
     return asked.call.flags == F_OK && (!is_link || !asked.call.follows);
 }
 
-bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
-                          std::vector<uint32_t>& ids) {
-    const std::string path = asked.directory + "/" + asked.name;
-    const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
-    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+// ids gets those of what the status depends on.
+bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
+                           std::vector<uint32_t>& ids) {
+    if (S_ISREG(seen.mode)) {
+        const bool may_open = asked.as_us && !home_.delegations.is_off();
+        const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
+        if (id) ids.push_back(*id);
+        return id.has_value();
+    }
     struct stat status {};
-    if (!seen || fstat(file.get(), &status) != 0) return false;
-    const bool is_link = S_ISLNK(seen->mode);
-    if (!S_ISDIR(seen->mode) && (!is_link || asked.call.follows)) return false;
-    const bool settled = is_settled(*seen, status);
+    const bool is_link = S_ISLNK(seen.mode);
+    if (!S_ISDIR(seen.mode) && (!is_link || asked.call.follows)) return false;
+    if (fstat(file, &status) != 0) return false;
+    const bool settled = is_settled(seen, status);
     int watch = -1;
     if (is_link) {
         const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
         if (settled && directory) watch = names_.watch_link(directory.get(), asked.name);
     } else {
-        watch = names_.watch(file.get(), !settled);
+        watch = names_.watch(file, !settled);
     }
     if (watch < 0) return false;
     ids.push_back(names_.id_of(watch, WatchedNames::itself));
     ids.push_back(names_.id_of(watch, WatchedNames::anything));
-    if (asked.call.kind == Kind::extended_status) {
-        struct statx now {};
-        const int flags = static_cast<int>(asked.call.flags) | AT_EMPTY_PATH;
-        return statx(file.get(), "", flags, asked.call.mask, &now) == 0 && tells(out, now);
+    return true;
+}
+
+bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
+                          OfferedLookup& offered) {
+    const std::string path = asked.directory + "/" + asked.name;
+    const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
+    const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+    if (!seen) return false;
+    if (out.size() < piece_head) return false;
+    const bool is_so =
+        watch_status(asked, file.get(), *seen, offered.ids) &&
+        std::ranges::equal(status_of(file.get(), asked.call), out.subspan(piece_head));
+    if (is_so && S_ISREG(seen->mode)) find_neighbours(asked, offered);
+    return is_so;
+}
+
+// Of those that the program has found when it listed the directory.
+void Lookups::find_neighbours(const Asked& asked, OfferedLookup& offered) {
+    const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
+    const auto place = PathWalks::place_of(directory.get());
+    if (!place) return;
+    for (std::string& name : listings_.next(*place, asked.context, asked.name)) {
+        const Fd file = open_cached(directory.get(), name);
+        const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
+        OfferedLookup::Neighbour one;
+        one.ids.push_back(names_.id_of(asked.way.watch, name));
+        const bool is_file = seen && S_ISREG(seen->mode);
+        if (!is_file || !watch_status(asked, file.get(), *seen, one.ids)) continue;
+        one.status = status_of(file.get(), asked.call);
+        one.name = std::move(name);
+        if (!one.status.empty()) offered.neighbours.push_back(std::move(one));
     }
-    return syscall(SYS_newfstatat, file.get(), "", &status, AT_EMPTY_PATH) == 0 &&
-           tells(out, status);
+}
+
+void Lookups::note_listing(const HomeProcess& process, const ForwardedCall& call,
+                           std::span<const std::byte> out) {
+    const int64_t size = call.made.result;
+    if (is_off_ || call.number != SYS_getdents64 || size <= 0) return;
+    if (out.size() != piece_head + static_cast<size_t>(size)) return;
+    const std::string link = "/proc/" + std::to_string(process.pid) + "/fd/" +
+                             std::to_string(static_cast<int>(call.given[0]));
+    const Fd directory(::open(link.c_str(), O_PATH | O_CLOEXEC));
+    if (!directory || !walks_.mounts.file(directory.get())) return;
+    const auto place = PathWalks::place_of(directory.get());
+    if (place) listings_.note(*place, out.subspan(piece_head));
 }
 
 std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, HomeProcess& process,
                                               HomeThread& thread, const ForwardedCall& call,
                                               std::span<const std::byte> out) {
+    note_listing(process, call, out);
     if (!asked || !Delegations::all_at(process, thread)) return nullptr;
-    look_for_changes();
+    if (!asked->made) look_for_changes();
     auto offered = std::make_unique<OfferedLookup>();
     std::vector<uint32_t>& ids = offered->ids;
     ids = asked->way.ids;
     ids.push_back(asked->context);
+    offered->common_ids = ids.size();
     if (asked->name_id != 0) ids.push_back(asked->name_id);
     const int64_t result = call.made.result;
     const Kind kind = asked->call.kind;
@@ -360,7 +426,7 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     if (!found && asked->way.error == 0 && result >= 0) {
         switch (kind) {
             case Kind::status:
-            case Kind::extended_status: found = find_status(*asked, out, ids); break;
+            case Kind::extended_status: found = find_status(*asked, out, *offered); break;
             case Kind::directory: found = true; break;
             case Kind::exists:
             case Kind::link: found = find_name(*asked); break;
@@ -370,7 +436,12 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     auto holds = [this](uint32_t id) { return names_.holds(id); };
     if (!found || changes_context(process.pid) || !std::ranges::all_of(ids, holds)) return nullptr;
     for (const uint32_t id : ids) names_.note_told(id);
-    offered->spare = spare_descriptors(process.pid);
+    for (const OfferedLookup::Neighbour& one : offered->neighbours) {
+        for (const uint32_t id : one.ids) names_.note_told(id);
+    }
+    if (kind == Kind::open) {
+        offered->spare = asked->made ? asked->spare : spare_descriptors(process.pid);
+    }
     offered->serial = serial_;
     return offered;
 }

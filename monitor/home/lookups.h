@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "monitor/home/listings.h"
 #include "monitor/home/part.h"
 #include "monitor/home/path_walks.h"
+#include "monitor/home/unopened_files.h"
 #include "monitor/home/watched_names.h"
 #include "syscall/lookup_call.h"
 #include "transport/loop.h"
@@ -31,6 +33,14 @@ struct OfferedLookup {
     bool absent = false;
     uint32_t spare = 0;
     uint32_t serial = 0;
+    // What the same call would tell of other files of the directory.
+    struct Neighbour {
+        std::string name;
+        std::vector<uint32_t> ids;  // besides those that the answer itself and it have in common
+        std::vector<std::byte> status;
+    };
+    size_t common_ids = 0;  // so many, the first of `ids`
+    std::vector<Neighbour> neighbours;
 
     void put(wire::Lookup::Builder to) const;
 };
@@ -55,12 +65,14 @@ public:
         uint32_t context = 0;
         uint32_t name_id = 0;
         bool as_us = false;  // the caller may do what we may
+        bool made = false;   // by make(), after all that has been heard of
+        uint32_t spare = 0;  // then, of an open
     };
     // Null: its answer is not to be remembered.
     std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
     // Makes the call in place of its shadow, which would have to be woken. False: it is not made,
     // because that might wait for a disk, or could give another answer.
-    bool make(const Asked& asked, pid_t pid, ForwardedCall& call);
+    bool make(Asked& asked, pid_t pid, ForwardedCall& call);
     // The call has been made. Null likewise.
     std::unique_ptr<OfferedLookup> offer(std::unique_ptr<Asked> asked, HomeProcess& process,
                                          HomeThread& thread, const ForwardedCall& call,
@@ -78,15 +90,20 @@ private:
     [[nodiscard]] bool changes_context(pid_t pid) const;
     bool find_nothing(const Asked& asked, int64_t result) const;
     bool find_name(const Asked& asked);
-    bool find_status(const Asked& asked, std::span<const std::byte> out,
-                     std::vector<uint32_t>& ids);
-    void look_at_mounts();
+    bool find_status(const Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
+    bool watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
+                      std::vector<uint32_t>& ids);
+    void find_neighbours(const Asked& asked, OfferedLookup& offered);
+    void note_listing(const HomeProcess& process, const ForwardedCall& call,
+                      std::span<const std::byte> out);
     void clear();
     void tell(const WatchedNames::Gone& gone);
 
     Home& home_;
     WatchedNames names_;
     PathWalks walks_{names_};
+    UnopenedFiles unopened_{names_};
+    Listings listings_;
     std::map<pid_t, Context> contexts_;
     Fd mounts_;  // /proc/self/mountinfo, and again for the loop
     Fd mounts_in_loop_;

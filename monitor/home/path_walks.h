@@ -2,6 +2,7 @@
 // path leads to the same place. What has been walked is remembered.
 #pragma once
 
+#include <compare>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -50,7 +51,7 @@ public:
     // One inode may be in several places.
     struct Place {
         uint64_t device = 0, inode = 0, mount = 0;
-        bool operator==(const Place&) const = default;
+        auto operator<=>(const Place&) const = default;
     };
     static std::optional<Place> place_of(int fd);
 

@@ -4,19 +4,26 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 
 namespace gpr::home {
 
 namespace {
 
-// One user may have 8192 watches if the host has little memory.
-constexpr size_t most_watches = 4096;
+constexpr size_t most_watches = 1 << 14, least_watches = 1 << 10;
 constexpr size_t most_ids = 1 << 16;
 
 // Of a directory these come with a name, except what it and its own inode tell.
 constexpr uint32_t changes_of_names = IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO;
 constexpr uint32_t changes_of_itself = IN_ATTRIB | IN_MOVE_SELF | IN_DELETE_SELF;
 constexpr uint32_t ends = IN_IGNORED | IN_UNMOUNT;
+
+// All sessions and other programs of a user share them, 8192 if the host has little memory.
+size_t share_of_watches() {
+    size_t all = 0;
+    std::ifstream("/proc/sys/fs/inotify/max_user_watches") >> all;
+    return std::clamp(all / 4, least_watches, most_watches);
+}
 
 // Some directories do not tell upper from lower case, and fold other characters, too: a name that
 // is not ASCII stands for all of them.
@@ -31,7 +38,8 @@ std::string key_of(std::string_view name) {
 
 }  // namespace
 
-WatchedNames::WatchedNames() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
+WatchedNames::WatchedNames()
+    : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)), most_watches_(share_of_watches()) {}
 
 int WatchedNames::add(const std::string& path, uint32_t events) {
     const int watch = inotify_add_watch(fd_.get(), path.c_str(), events);
@@ -49,6 +57,16 @@ int WatchedNames::watch(int file, bool listing) {
 int WatchedNames::watch_link(int directory, const std::string& name) {
     const std::string path = "/proc/self/fd/" + std::to_string(directory) + "/" + name;
     return add(path, changes_of_itself | IN_DONT_FOLLOW);
+}
+
+int WatchedNames::watch_file(int file) {
+    constexpr uint32_t changes = changes_of_itself | IN_MODIFY | IN_OPEN | IN_ACCESS;
+    return add("/proc/self/fd/" + std::to_string(file), changes | IN_ONESHOT);
+}
+
+void WatchedNames::unwatch(int watch) {
+    inotify_rm_watch(fd_.get(), watch);
+    watches_.erase(watch);
 }
 
 uint32_t WatchedNames::make_id() {
@@ -132,7 +150,7 @@ void WatchedNames::clear() {
 }
 
 bool WatchedNames::is_full() const {
-    return watches_.size() >= most_watches || ids_.size() >= most_ids;
+    return watches_.size() >= most_watches_ || ids_.size() >= most_ids;
 }
 
 }  // namespace gpr::home

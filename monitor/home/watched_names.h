@@ -29,6 +29,10 @@ public:
     int watch(int file, bool listing = false);
     // Likewise of a symbolic link.
     int watch_link(int directory, const std::string& name);
+    // Of a regular file until it is opened once, or it or its place changes.
+    int watch_file(int file);
+    // For a watch that nobody relies on yet.
+    void unwatch(int watch);
     uint32_t id_of(int watch, std::string_view name);
     // An id that only drop() ends.
     uint32_t make_id();
@@ -59,6 +63,7 @@ private:
     void end_names(Names& names, Gone& gone);
 
     Fd fd_;
+    size_t most_watches_;
     std::unordered_map<int, Names> watches_;
     std::unordered_map<uint32_t, bool> ids_;  // and whether somebody was told
     uint32_t last_id_ = 0;

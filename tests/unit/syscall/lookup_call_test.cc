@@ -17,12 +17,17 @@ namespace {
 
 constexpr uint64_t here = static_cast<uint64_t>(AT_FDCWD);
 
-bool looks_up(uint32_t number, SyscallArguments args, const std::string& path = "/a/b") {
+MarshalledCall call_of(uint32_t number, SyscallArguments args, const std::string& path) {
     MarshalledCall call;
     call.number = number;
     call.args = args;
     call.in_bytes.resize(path.size() + 1);
     std::memcpy(call.in_bytes.data(), path.c_str(), call.in_bytes.size());
+    return call;
+}
+
+bool looks_up(uint32_t number, SyscallArguments args, const std::string& path = "/a/b") {
+    const MarshalledCall call = call_of(number, args, path);
     CHECK((may_look_up(number) || !lookup_of(call)));
     return lookup_of(call).has_value();
 }
@@ -67,6 +72,22 @@ TEST_CASE("the path names something in a directory") {
     CHECK(looks_up(SYS_stat, {}, std::string(512, 'a')));
     CHECK_FALSE(looks_up(SYS_stat, {}, std::string(513, 'a')));
     CHECK_FALSE(looks_up(SYS_stat, {}, std::string("a\0b", 3)));
+}
+
+TEST_CASE("the same call about a file beside it") {
+    auto path_beside = [](const std::string& path, std::string_view name) {
+        const auto other = beside(call_of(SYS_stat, {}, path), name);
+        return other ? std::string(lookup_of(*other)->path) : "none";
+    };
+    CHECK(path_beside("/a/b", "c") == "/a/c");
+    CHECK(path_beside("b", "longer") == "longer");
+    CHECK(path_beside("/b", "c") == "/c");
+    CHECK(path_beside("a//b", "c") == "a//c");
+    for (const char* name : {"", ".", "..", "a/b", "/"}) CHECK(path_beside("/a", name) == "none");
+    CHECK(path_beside("/a/", "b") == "none");
+    CHECK(path_beside("/a", std::string_view("b\0c", 3)) == "none");
+    CHECK(path_beside("/a", std::string(600, 'b')) == "none");
+    CHECK_FALSE(beside(call_of(SYS_getcwd, {}, ""), "a"));
 }
 
 TEST_CASE("calls that change what a process finds") {
