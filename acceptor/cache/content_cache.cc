@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* unfinished = ".part";
+constexpr const char* use = ".used";  // an empty file as long as the sum of what was used
 constexpr const char* of_token = "token-";
 constexpr size_t check_step = 256u << 10;  // bytes
 // Of the file system, which others need, too.
@@ -38,7 +39,9 @@ struct Kept {
 
 // Whatever else is there is somebody else's.
 bool is_content(std::string_view name) {
-    if (name.ends_with(unfinished)) name.remove_suffix(std::string_view(unfinished).size());
+    for (const std::string_view suffix : {unfinished, use}) {
+        if (name.ends_with(suffix)) name.remove_suffix(suffix.size());
+    }
     return digest_of_hex(name).has_value();
 }
 
@@ -140,11 +143,28 @@ bool IncomingContent::keep() {
         fchmod(file_.get(), S_IRUSR) == 0 &&
         linkat(AT_FDCWD, link.c_str(), folder_.get(), hex(digest_).c_str(), AT_SYMLINK_FOLLOW) == 0;
     drop();
+    if (kept) unlinkat(folder_.get(), (hex(digest_) + use).c_str(), 0);
     return kept;
 }
 
 bool ContentCache::has(const ContentDigest& digest) const {
     return faccessat(folder_.get(), hex(digest).c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void ContentCache::note_use(const ContentDigest& digest, uint64_t bytes) const {
+    const Fd file(openat(folder_.get(), (hex(digest) + use).c_str(),
+                         O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
+    const uint64_t sum = used(digest) + bytes;
+    if (file && ftruncate(file.get(), static_cast<off_t>(sum)) != 0) {
+        spdlog::debug("the use of content {} cannot be noted", hex(digest).substr(0, 12));
+    }
+}
+
+uint64_t ContentCache::used(const ContentDigest& digest) const {
+    struct stat about {};
+    const std::string name = hex(digest) + use;
+    const bool known = fstatat(folder_.get(), name.c_str(), &about, AT_SYMLINK_NOFOLLOW) == 0;
+    return known ? static_cast<uint64_t>(about.st_size) : 0;
 }
 
 Fd ContentCache::find(const ContentDigest& digest) const {

@@ -65,6 +65,11 @@ public:
     [[nodiscard]] Fd find(const ContentDigest& digest) const;
     [[nodiscard]] bool has(const ContentDigest& digest) const;
 
+    // What sessions have had from home of a content that is not here, in bytes: the sum is kept,
+    // and dropped like a content.
+    void note_use(const ContentDigest& digest, uint64_t bytes) const;
+    [[nodiscard]] uint64_t used(const ContentDigest& digest) const;
+
     // Makes room by dropping contents that have not been used for the longest time. Null if it is
     // too large, or another session is receiving it. It must not outlive the cache.
     [[nodiscard]] std::unique_ptr<IncomingContent> receive(const ContentDigest& digest,

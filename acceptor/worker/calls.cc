@@ -7,6 +7,7 @@
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/clones.h"
 #include "acceptor/worker/closed_numbers.h"
+#include "acceptor/worker/contents.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
 #include "acceptor/worker/device_memory.h"
@@ -85,7 +86,10 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
             break;
         case tid_address: co_await w.mirrors.tid_address_call(process, thread, n); co_return;
         case exit: co_await w.ends.exit_call(process, thread, n); co_return;
-        case exit_group: co_await w.forwarding.ask_home(process, thread, n, false); co_return;
+        case exit_group:
+            w.contents.note_use(process);
+            co_await w.forwarding.ask_home(process, thread, n, false);
+            co_return;
         case futex: co_await w.futexes.futex_call(process, thread, n); co_return;
         case map: co_await w.memory_calls.map_call(process, thread, n); co_return;
         case unmap: co_await w.memory_calls.unmap_call(process, thread, n); co_return;

@@ -25,6 +25,9 @@ constexpr auto least_pause = 1ms;
 // that use none of them here.
 constexpr uint64_t always_fetched_bytes = 4u << 20;
 constexpr uint64_t least_used_part = 16;
+// What sessions have had of it, one after another: then it has travelled so often that it is
+// cheaper to keep it.
+constexpr uint64_t least_used_by_all = 4;
 constexpr std::chrono::milliseconds longest_between_looks = 2s;
 
 bool may_show(const Mapping& m) {
@@ -125,7 +128,13 @@ void Contents::on_frame(const Frame& frame) {
     const auto digest = digest_of_bytes(message.getDigest());
     if (!digest || cache_->has(*digest)) return;
     offers_.emplace(offer, *digest);
-    if (!incoming_ && (offer <= always_fetched_bytes || !looks_later_)) fetch_next();
+    const bool at_once = is_worth_fetching(offer, *digest);
+    if (!incoming_ && (at_once || !looks_later_)) fetch_next();
+}
+
+// Whatever is used of it in this session.
+bool Contents::is_worth_fetching(uint64_t size, const ContentDigest& digest) const {
+    return size <= always_fetched_bytes || cache_->used(digest) >= size / least_used_by_all;
 }
 
 void Contents::fetch_next() {
@@ -141,8 +150,10 @@ void Contents::fetch_next() {
 }
 
 Contents::Offers::iterator Contents::next_offer() const {
-    if (offers_.begin()->first <= always_fetched_bytes) return offers_.begin();
-    const std::map<ContentDigest, uint64_t> came = bytes_that_came();
+    const auto worth = std::ranges::find_if(
+        offers_, [&](const auto& offer) { return is_worth_fetching(offer.first, offer.second); });
+    if (worth != offers_.end()) return worth;
+    const Uses came = bytes_that_came();
     return std::ranges::find_if(offers_, [&](const auto& offer) {
         const auto [size, digest] = offer;
         const auto used = came.find(digest);
@@ -150,24 +161,46 @@ Contents::Offers::iterator Contents::next_offer() const {
     });
 }
 
-// In pages, of each content. In processes that share them, those of one.
-std::map<ContentDigest, uint64_t> Contents::bytes_that_came() const {
+Contents::Uses Contents::bytes_that_came_to(const RemoteProcess& process) {
     constexpr size_t most_at_once = 64;
-    std::map<ContentDigest, uint64_t> most;
-    for (const auto& [pid, process] : worker_.processes) {
-        std::map<ContentDigest, uint64_t> its;
-        if (!process->fragment) continue;
-        for (const auto& [begin, m] : process->fragment->space.all()) {
-            if (!may_show(m) || m.backing != Backing::anonymous) continue;
-            for (Address at = m.range.begin; at < m.range.end;) {
-                const auto touched = process->fragment->touched({at, m.range.end}, most_at_once);
-                for (const Range present : touched.ranges) its[*m.digest] += present.size();
-                at = touched.end;
-            }
+    Uses its;
+    if (!process.fragment) return its;
+    for (const auto& [begin, m] : process.fragment->space.all()) {
+        if (!may_show(m) || m.backing != Backing::anonymous) continue;
+        for (Address at = m.range.begin; at < m.range.end;) {
+            const auto touched = process.fragment->touched({at, m.range.end}, most_at_once);
+            for (const Range present : touched.ranges) its[*m.digest] += present.size();
+            at = touched.end;
         }
-        for (const auto& [digest, bytes] : its) most[digest] = std::max(most[digest], bytes);
+    }
+    return its;
+}
+
+// In processes that share them, those of one.
+Contents::Uses Contents::bytes_that_came() const {
+    Uses most;
+    for (const auto& [pid, process] : worker_.processes) {
+        for (const auto& [digest, bytes] : bytes_that_came_to(*process)) {
+            most[digest] = std::max(most[digest], bytes);
+        }
     }
     return most;
+}
+
+// A program often uses most of a library as it ends, when all that was registered is taken back:
+// then it is too late to fetch it in this session.
+void Contents::note_use(const RemoteProcess& process) {
+    if (!cache_ || offers_.empty()) return;
+    const Uses its = bytes_that_came_to(process);
+    for (const auto& [size, digest] : offers_) {
+        const auto used = its.find(digest);
+        if (used == its.end()) continue;
+        uint64_t bytes = used->second;
+        if (bytes >= size / least_used_part) bytes = std::max(bytes, size / least_used_by_all);
+        uint64_t& noted = noted_[digest];
+        if (bytes > noted) cache_->note_use(digest, bytes - noted);
+        noted = std::max(noted, bytes);
+    }
 }
 
 void Contents::look_later() {

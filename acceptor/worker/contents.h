@@ -3,7 +3,7 @@
 //
 // Home names the content of a mapping by a digest, and offers the contents that it can name.
 // Those that are not here yet are fetched slowly, for later sessions; large ones only once a good
-// part of them has been used.
+// part of them has been used, in this session or in all.
 #pragma once
 
 #include <chrono>
@@ -36,6 +36,8 @@ public:
     Task<void> give_up(std::shared_ptr<Fragment> fragment, Range range);
     // Answers the executor, which asks for a file.
     void give(RemoteProcess& process, const Notification& n);
+    // The process is about to end: notes for later sessions what it has had from home.
+    void note_use(const RemoteProcess& process);
 
     void on_frame(const Frame& frame);
 
@@ -46,7 +48,11 @@ private:
     using Offers = std::set<std::pair<uint64_t, ContentDigest>>;
     void fetch_next();
     [[nodiscard]] Offers::iterator next_offer() const;
-    [[nodiscard]] std::map<ContentDigest, uint64_t> bytes_that_came() const;
+    // In pages, of each content.
+    using Uses = std::map<ContentDigest, uint64_t>;
+    [[nodiscard]] static Uses bytes_that_came_to(const RemoteProcess& process);
+    [[nodiscard]] Uses bytes_that_came() const;
+    [[nodiscard]] bool is_worth_fetching(uint64_t size, const ContentDigest& digest) const;
     void look_later();
     void ask();
     void check();
@@ -58,6 +64,7 @@ private:
     std::map<uint64_t, Fd> given_;       // what executors are about to ask for
     uint64_t last_given_ = 0;
     Offers offers_;
+    Uses noted_;                // in this session
     bool looks_later_ = false;  // whether one of them is to be fetched
     std::chrono::milliseconds between_looks_{100};
     std::unique_ptr<IncomingContent> incoming_;

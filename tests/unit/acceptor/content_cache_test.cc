@@ -85,6 +85,26 @@ TEST_CASE("a content is there when all of it has come, for sessions with the sam
     CHECK(!cache.receive(digest, text.size()));  // it is there
 }
 
+TEST_CASE("what sessions use of a content adds up until it is here") {
+    const Host host;
+    const std::string text = content(1000, 'a');
+    const auto digest = digest_of(text);
+    {
+        const ContentCache cache = host.cache("one");
+        CHECK(cache.used(digest) == 0);
+        cache.note_use(digest, 100);
+    }
+    ContentCache cache = host.cache("one");
+    cache.note_use(digest, 50);
+    CHECK(cache.used(digest) == 150);
+    CHECK(cache.used(digest_of("another")) == 0);
+    CHECK(host.cache("two").used(digest) == 0);
+    CHECK_FALSE(cache.has(digest));
+    keep(cache, text);
+    CHECK(read_all(cache.find(digest)) == text);
+    CHECK(cache.used(digest) == 0);
+}
+
 TEST_CASE("what is not what it was called is not kept") {
     const Host host;
     ContentCache cache = host.cache("one");
