@@ -8,6 +8,7 @@
 #include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
+#include <sys/uio.h>
 #include <sys/vfs.h>
 
 #include <algorithm>
@@ -48,6 +49,16 @@ bool holds_lease(int fd) { return fcntl(fd, F_GETLEASE) == F_RDLCK; }
 // Who watches files sees reading, too, and home reads in advance.
 bool will_watch(uint32_t number) {
     return number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
+}
+
+// From where the file begins. Empty: that would take until a disk has it, for which the shadow can
+// wait.
+std::vector<std::byte> read_cached(int fd, size_t wanted) {
+    std::vector<std::byte> content(wanted);
+    const iovec room{content.data(), content.size()};
+    const ssize_t got = preadv2(fd, &room, 1, 0, RWF_NOWAIT);
+    if (got != static_cast<ssize_t>(wanted)) content.clear();
+    return content;
 }
 
 Fd descriptor_of(pid_t pid, int number) {
@@ -164,7 +175,6 @@ Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments
 }
 
 Task<void> Delegations::open_again(StubThread& shadow, std::vector<gpr::Call>& call) {
-    if (files_.empty()) co_return;
     auto any = [](pid_t, int) { return true; };
     while (recall_if(any)) co_await changed_.wait();
     if (!shadow.dead()) co_await shadow.run_locked(call);
@@ -378,7 +388,8 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
     struct stat status {};
     fstat(fd, &status);
     const int64_t wanted = status.st_size <= whole_content ? status.st_size : head_content;
-    if (wanted > 0) {
+    offered->content = read_cached(fd, static_cast<size_t>(wanted));
+    if (wanted > 0 && offered->content.empty()) {
         const Address bounce = Mailbox::bounce_address(call.shadow->slot());
         std::vector<gpr::Call> calls{
             {SYS_pread64,
