@@ -85,7 +85,10 @@ void Lookups::on_answer(wire::CallReply::Reader reply, std::span<const std::byte
 void Lookups::keep_neighbours(KnownLookups& known, const MarshalledCall& call,
                               wire::Lookup::Reader lookup, std::span<const std::byte> raw,
                               const std::vector<uint32_t>& common_ids) {
-    for (const auto neighbour : lookup.getNeighbours()) {
+    constexpr unsigned most_neighbours = 64;
+    const auto neighbours = lookup.getNeighbours();
+    for (unsigned i = 0; i < std::min(neighbours.size(), most_neighbours); i++) {
+        const auto neighbour = neighbours[i];
         const auto name = neighbour.getName().asChars();
         const auto given = neighbour.getStatus();
         const auto status = std::as_bytes(std::span(given.begin(), given.size()));

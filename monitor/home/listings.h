@@ -39,7 +39,7 @@ private:
         std::string first;  // asked for
         std::string last;   // told
         size_t left = 0;
-        bool begun = false;
+        size_t at_once = 0;  // so many next; 0: nothing has been told
     };
 
     std::map<Place, Listing> listings_;

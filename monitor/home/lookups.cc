@@ -16,7 +16,9 @@
 #include <ctime>
 #include <fstream>
 
+#include "monitor/home/contended_memory.h"
 #include "monitor/home/delegations.h"
+#include "monitor/home/external_sharers.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 
@@ -153,12 +155,15 @@ Lookups::Lookups(Home& home)
       mounts_in_loop_(::open("/proc/self/mountinfo", O_RDONLY | O_CLOEXEC)) {
     is_off_ = names_.fd() < 0 || !mounts_ || !mounts_in_loop_;
     if (is_off_) return;
-    name_watch_ = home.loop.watch(names_.fd(), POLLIN, [this](uint32_t) { look_for_changes(); });
+    name_watch_ = home.loop.watch(names_.fd(), POLLIN, [this](uint32_t) { read_changes(); });
     mount_watch_ = home.loop.watch(mounts_in_loop_.get(), POLLPRI, [this](uint32_t) { clear(); });
 }
 
 void Lookups::look_for_changes() {
-    if (is_off_ || names_.empty()) return;
+    if (!is_off_ && !names_.empty()) read_changes();
+}
+
+void Lookups::read_changes() {
     std::array<pollfd, 2> news{{{mounts_.get(), POLLPRI, 0}, {names_.fd(), POLLIN, 0}}};
     if (poll(news.data(), news.size(), 0) <= 0) return;
     if (news[0].revents != 0) clear();
@@ -190,6 +195,7 @@ void Lookups::clear() {
 }
 
 void Lookups::forget(pid_t pid) {
+    looked_at_.erase(pid);
     auto it = contexts_.find(pid);
     if (it == contexts_.end()) return;
     const uint32_t id = it->second.id;
@@ -284,25 +290,22 @@ bool Lookups::make(Asked& asked, pid_t pid, ForwardedCall& call) {
     const Kind kind = asked.call.kind;
     const bool of_status = kind == Kind::status || kind == Kind::extended_status;
     if (!asked.as_us || !(of_status || kind == Kind::open)) return false;
-    asked.spare = kind == Kind::open ? spare_descriptors(pid) : 0;
-    if (kind == Kind::open && asked.spare == 0) return false;
+    // Unless it has no descriptor left, which an open would tell first.
+    auto is_absent = [&](int error) {
+        if (kind == Kind::open) asked.spare = spare_descriptors(pid);
+        asked.made = kind != Kind::open || asked.spare != 0;
+        if (asked.made) call.made.result = -error;
+        return asked.made;
+    };
     look_for_changes();
     auto holds = [this](uint32_t id) { return names_.holds(id); };
     const bool still = holds(asked.context) && std::ranges::all_of(asked.way.ids, holds);
     if (!still || changes_context(pid)) return false;
-    if (asked.way.error != 0) {
-        call.made.result = -asked.way.error;
-        asked.made = true;
-        return true;
-    }
+    if (asked.way.error != 0) return is_absent(asked.way.error);
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
     if (!directory) return false;
     const Fd file = open_cached(directory.get(), asked.name);
-    if (!file && errno == ENOENT) {
-        call.made.result = -ENOENT;
-        asked.made = true;
-        return true;
-    }
+    if (!file && errno == ENOENT) return is_absent(ENOENT);
     // Of a file system that the program serves we would wait for ourselves.
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
     if (!seen || kind == Kind::open || (S_ISLNK(seen->mode) && asked.call.follows)) return false;
@@ -335,12 +338,25 @@ bool Lookups::find_name(const Asked& asked) {
     return asked.call.flags == F_OK && (!is_link || !asked.call.follows);
 }
 
+// A file, for a moment: who watches files sees that. A process at rest may have begun to watch some
+// without a word to us.
+bool Lookups::may_open(const Asked& asked) {
+    if (!asked.as_us || home_.delegations.is_off()) return false;
+    for (const auto& [pid, process] : home_.processes) {
+        const bool is_new =
+            process->state == HomeProcess::State::split && looked_at_.insert(pid).second;
+        if (!is_new || !UnopenedFiles::watches_files(pid)) continue;
+        home_.delegations.note_call_here(SYS_inotify_init1);
+        return false;
+    }
+    return true;
+}
+
 // ids gets those of what the status depends on.
 bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        const bool may_open = asked.as_us && !home_.delegations.is_off();
-        const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
+        const auto id = may_open(asked) ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();
     }
@@ -367,8 +383,13 @@ bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
     const std::string path = asked.directory + "/" + asked.name;
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
-    if (!seen) return false;
-    if (out.size() < piece_head) return false;
+    if (!seen || out.size() < piece_head) return false;
+    // What is opened here has not been opened by somebody who shares it.
+    std::optional<ExternalSharers::Opening> opening;
+    if (S_ISREG(seen->mode)) {
+        unopened_.look_at_leases();
+        if (auto* sharers = home_.contended_memory.external_sharers()) opening.emplace(*sharers);
+    }
     const bool is_so =
         watch_status(asked, file.get(), *seen, offered.ids) &&
         std::ranges::equal(status_of(file.get(), asked.call), out.subspan(piece_head));
@@ -378,16 +399,18 @@ bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
 
 // Of those that the program has found when it listed the directory.
 void Lookups::find_neighbours(const Asked& asked, OfferedLookup& offered) {
+    const bool holds =
+        std::ranges::all_of(asked.way.ids, [&](uint32_t id) { return names_.holds(id); });
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
     const auto place = PathWalks::place_of(directory.get());
-    if (!place) return;
+    if (!holds || !place) return;
     for (std::string& name : listings_.next(*place, asked.context, asked.name)) {
         const Fd file = open_cached(directory.get(), name);
         const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
         OfferedLookup::Neighbour one;
-        one.ids.push_back(names_.id_of(asked.way.watch, name));
         const bool is_file = seen && S_ISREG(seen->mode);
         if (!is_file || !watch_status(asked, file.get(), *seen, one.ids)) continue;
+        one.ids.push_back(names_.id_of(asked.way.watch, name));
         one.status = status_of(file.get(), asked.call);
         one.name = std::move(name);
         if (!one.status.empty()) offered.neighbours.push_back(std::move(one));

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -88,6 +89,8 @@ private:
     Context context_of(HomeProcess& process);
     [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
     [[nodiscard]] bool changes_context(pid_t pid) const;
+    bool may_open(const Asked& asked);
+    void read_changes();
     bool find_nothing(const Asked& asked, int64_t result) const;
     bool find_name(const Asked& asked);
     bool find_status(const Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
@@ -105,7 +108,8 @@ private:
     UnopenedFiles unopened_{names_};
     Listings listings_;
     std::map<pid_t, Context> contexts_;
-    Fd mounts_;  // /proc/self/mountinfo, and again for the loop
+    std::set<pid_t> looked_at_;  // whether they watch files
+    Fd mounts_;                  // /proc/self/mountinfo, and again for the loop
     Fd mounts_in_loop_;
     bool is_off_ = false;
     uint32_t serial_ = 0;

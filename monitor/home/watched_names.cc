@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <fstream>
+#include <utility>
 
 namespace gpr::home {
 
@@ -61,12 +62,9 @@ int WatchedNames::watch_link(int directory, const std::string& name) {
 
 int WatchedNames::watch_file(int file) {
     constexpr uint32_t changes = changes_of_itself | IN_MODIFY | IN_OPEN | IN_ACCESS;
-    return add("/proc/self/fd/" + std::to_string(file), changes | IN_ONESHOT);
-}
-
-void WatchedNames::unwatch(int watch) {
-    inotify_rm_watch(fd_.get(), watch);
-    watches_.erase(watch);
+    const int watch = add("/proc/self/fd/" + std::to_string(file), changes | IN_ONESHOT);
+    if (watch >= 0 && !std::exchange(watches_[watch].is_file, true)) files_++;
+    return watch;
 }
 
 uint32_t WatchedNames::make_id() {
@@ -75,7 +73,7 @@ uint32_t WatchedNames::make_id() {
 }
 
 uint32_t WatchedNames::id_of(int watch, std::string_view name) {
-    Names& names = watches_[watch];
+    Names& names = watches_[watch].names;
     const std::string key = key_of(name);
     auto it = names.find(key);
     if (it == names.end()) it = names.emplace(key, make_id()).first;
@@ -121,18 +119,22 @@ WatchedNames::Gone WatchedNames::take_gone() {
             }
             auto it = watches_.find(event->wd);
             if (it == watches_.end()) continue;
+            Names& names = it->second.names;
             const std::string_view name = event->len > 0 ? event->name : "";
             if (name.empty() && !(event->mask & IN_ACCESS)) {
-                end_names(it->second, gone);
+                end_names(names, gone);
             } else if (name.empty()) {
-                end_name(it->second, anything, gone);
+                end_name(names, anything, gone);
             } else if (event->mask & changes_of_names) {
                 const std::string key = key_of(name);
-                if (key == anything) end_names(it->second, gone);
-                end_name(it->second, key, gone);
-                end_name(it->second, anything, gone);
+                if (key == anything) end_names(names, gone);
+                end_name(names, key, gone);
+                end_name(names, anything, gone);
             }
-            if (event->mask & ends) watches_.erase(it);
+            if (event->mask & ends) {
+                if (it->second.is_file) files_--;
+                watches_.erase(it);
+            }
         }
     }
 }
@@ -144,13 +146,24 @@ WatchedNames::Gone WatchedNames::drop(uint32_t id) {
 }
 
 void WatchedNames::clear() {
-    for (const auto& [watch, names] : watches_) inotify_rm_watch(fd_.get(), watch);
+    for (const auto& [watch, watched] : watches_) inotify_rm_watch(fd_.get(), watch);
     watches_.clear();
+    files_ = 0;
     ids_.clear();
+    drain();
+}
+
+// Each watch that was removed has made an event, of which nobody needs to hear.
+void WatchedNames::drain() const {
+    std::array<char, 16384> events;
+    while (::read(fd_.get(), events.data(), events.size()) > 0) {
+    }
 }
 
 bool WatchedNames::is_full() const {
     return watches_.size() >= most_watches_ || ids_.size() >= most_ids;
 }
+
+bool WatchedNames::is_full_of_files() const { return is_full() || files_ >= most_watches_ / 4 * 3; }
 
 }  // namespace gpr::home

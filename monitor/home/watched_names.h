@@ -31,8 +31,6 @@ public:
     int watch_link(int directory, const std::string& name);
     // Of a regular file until it is opened once, or it or its place changes.
     int watch_file(int file);
-    // For a watch that nobody relies on yet.
-    void unwatch(int watch);
     uint32_t id_of(int watch, std::string_view name);
     // An id that only drop() ends.
     uint32_t make_id();
@@ -52,19 +50,27 @@ public:
     void clear();
     // So many that it is time to begin anew.
     [[nodiscard]] bool is_full() const;
+    // So many regular files that the rest is for directories.
+    [[nodiscard]] bool is_full_of_files() const;
     [[nodiscard]] bool empty() const { return ids_.empty(); }
 
 private:
     using Names = std::map<std::string, uint32_t, std::less<>>;
+    struct Watched {
+        Names names;
+        bool is_file = false;
+    };
 
     int add(const std::string& path, uint32_t events);
+    void drain() const;
     void end(uint32_t id, Gone& gone);
     void end_name(Names& names, std::string_view name, Gone& gone);
     void end_names(Names& names, Gone& gone);
 
     Fd fd_;
     size_t most_watches_;
-    std::unordered_map<int, Names> watches_;
+    std::unordered_map<int, Watched> watches_;
+    size_t files_ = 0;                        // of these
     std::unordered_map<uint32_t, bool> ids_;  // and whether somebody was told
     uint32_t last_id_ = 0;
 };

@@ -39,17 +39,17 @@ TEST_CASE("all files of a directory are told once") {
     CHECK(listings.next(here, 1, name_of(70)).empty());
     CHECK(listings.next(here, 1, name_of(70)).empty());
     std::vector<std::string> all;
-    for (int turn = 0; turn < 3; turn++) {
+    for (int turn = 0; turn < 4; turn++) {
         const auto some = listings.next(here, 1, name_of(90 + turn));
-        CHECK(some.size() > 20);
-        CHECK(some.size() <= 64);
+        CHECK(some.size() > 10);  // more each time
+        CHECK(some.size() <= (16U << std::min(turn, 2)));
         if (turn == 0) CHECK(some.front() == name_of(91));
         all.insert(all.end(), some.begin(), some.end());
     }
     CHECK(listings.next(here, 1, name_of(3)).empty());
     std::ranges::sort(all);
     CHECK(std::ranges::adjacent_find(all) == all.end());
-    CHECK(all.size() >= 147);  // but for those that were asked for
+    CHECK(all.size() >= 146);  // but for those that were asked for
 }
 
 TEST_CASE("each reader is told by itself, of each directory") {
@@ -77,6 +77,8 @@ TEST_CASE("only regular files count, and entries that are whole") {
     add(entries, "link", DT_LNK);
     add(entries, "unknown", DT_UNKNOWN);
     add(entries, "file", DT_REG);
+    add(entries, "no/name", DT_REG);  // memory of the program's may say anything
+    add(entries, std::string(256, 'n'), DT_REG);
     add(entries, "cut", DT_REG);
     entries.resize(entries.size() - 1);
     listings.note(here, entries);
