@@ -38,7 +38,7 @@ private:
     // Of a wait for a page: it costs only once if the thread stays, unless others take it again.
     static constexpr unsigned first_share = 4, again_share = 1;
     // In round trips. Two crossings take about four (bench/reports), and surely no more than 16.
-    static constexpr unsigned least = 4, most = 4096, most_crossing = 16;
+    static constexpr unsigned least = 4, most = 65536, most_crossing = 16;
     static constexpr unsigned most_doublings = 10;
     // Pages that a thread waits for bring others along.
     static constexpr uint32_t taken_for_each = 4, taken_anyway = 64;

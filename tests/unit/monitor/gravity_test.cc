@@ -85,6 +85,17 @@ TEST_CASE("its patience has a limit") {
     CHECK(stay.calls_until_drawn() == 4096);
 }
 
+TEST_CASE("who went in vain at a price stays until staying has cost a thousand times as much") {
+    Stay stay;
+    for (int i = 0; i < 40; i++) {
+        stay.calls_until_drawn();
+        stay.excursion(quick_turn + 4 * wait, 4);
+    }
+    const int calls = stay.calls_until_drawn();
+    CHECK(calls > 4096);
+    CHECK(calls <= 65536);
+}
+
 TEST_CASE("an excursion costs the pages that the thread waits for there") {
     Stay cheap, dear;
     for (Stay* stay : {&cheap, &dear}) {
