@@ -27,6 +27,7 @@ constexpr const char* unfinished = ".part";
 constexpr const char* use = ".used";  // an empty file as long as the sum of what was used
 constexpr const char* of_token = "token-";
 constexpr size_t check_step = 256u << 10;  // bytes
+constexpr uint64_t least_bytes = 4096;     // of a file, its name and inode included
 // Of the file system, which others need, too.
 constexpr uint64_t free_share = 10;
 
@@ -67,8 +68,8 @@ void look_through(const std::shared_ptr<Fd>& folder, std::vector<Kept>& found) {
             !S_ISREG(about.st_mode)) {
             continue;
         }
-        found.push_back(
-            {folder, name, static_cast<uint64_t>(about.st_blocks) * 512, about.st_mtim});
+        const auto bytes = static_cast<uint64_t>(about.st_blocks) * 512;
+        found.push_back({folder, name, std::max(bytes, least_bytes), about.st_mtim});
     }
 }
 
@@ -122,6 +123,7 @@ IncomingContent::Verdict IncomingContent::check_some() {
     if (read && checked_ < size_) return Verdict::unfinished;
     if (read && hash_.finish() == digest_) return Verdict::right;
     drop();
+    unlinkat(folder_.get(), (hex(digest_) + use).c_str(), 0);
     return Verdict::wrong;
 }
 
@@ -152,6 +154,7 @@ bool ContentCache::has(const ContentDigest& digest) const {
 }
 
 void ContentCache::note_use(const ContentDigest& digest, uint64_t bytes) const {
+    if (has(digest)) return;
     const Fd file(openat(folder_.get(), (hex(digest) + use).c_str(),
                          O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, S_IRUSR | S_IWUSR));
     const uint64_t sum = used(digest) + bytes;

@@ -194,7 +194,7 @@ void Contents::note_use(const RemoteProcess& process) {
     const Uses its = bytes_that_came_to(process);
     for (const auto& [size, digest] : offers_) {
         const auto used = its.find(digest);
-        if (used == its.end()) continue;
+        if (used == its.end() || size <= always_fetched_bytes) continue;
         uint64_t bytes = used->second;
         if (bytes >= size / least_used_part) bytes = std::max(bytes, size / least_used_by_all);
         uint64_t& noted = noted_[digest];

@@ -51,6 +51,11 @@ bool will_watch(uint32_t number) {
     return number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
 }
 
+// Opening a file breaks a lease on it.
+bool will_lease(uint32_t number, const uint64_t* args) {
+    return number == SYS_fcntl && static_cast<int>(args[1]) == F_SETLEASE;
+}
+
 // From where the file begins. Empty: that would take until a disk has it, for which the shadow can
 // wait.
 std::vector<std::byte> read_cached(int fd, size_t wanted) {
@@ -161,9 +166,21 @@ void Delegations::note_call_here(uint32_t number) {
     recall_held([](const Held&) { return true; });
 }
 
+bool Delegations::nobody_notices() {
+    bool known = true;
+    for (const auto& [pid, process] : home_.processes) {
+        if (is_off_) return false;
+        if (process->state != HomeProcess::State::split) continue;
+        const FileWatchers::Verdict verdict = watchers_.of(pid);
+        if (verdict == FileWatchers::Verdict::some) note_call_here(SYS_inotify_init1);
+        known = known && verdict == FileWatchers::Verdict::none;
+    }
+    return known && !is_off_;
+}
+
 Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
     home_.lookups.before_call(pid, number, args.data());
-    const bool watches = will_watch(number);
+    const bool watches = will_watch(number) || will_lease(number, args.data());
     is_off_ = is_off_ || watches;
     const bool of_anybody = watches || number == SYS_pidfd_getfd;
     auto conflicts = [&](pid_t owner, int descriptor) {
@@ -283,6 +300,7 @@ std::shared_ptr<StubThread> Delegations::idle_shadow(pid_t pid) const {
 
 void Delegations::forget(pid_t pid) {
     home_.lookups.forget(pid);
+    watchers_.forget(pid);
     if (files_.erase(pid) > 0) changed_.notify_all();
 }
 
@@ -370,6 +388,7 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
     size_t all = 0;
     for (const auto& [owner, files] : files_) all += files.size();
     if (!call.may_delegate || !call.opens_by_name() || call.made.result < 0) co_return nullptr;
+    static_cast<void>(nobody_notices());  // else this has been turned off
     if (is_off_ || all >= most_files) co_return nullptr;
     if (may_ever_offer(process, thread) && !all_at(process, thread)) {
         sleepers_.on_kept_back(process, thread.node);

@@ -24,6 +24,7 @@
 
 #include "base/fd.h"
 #include "mm/page_protocol.h"
+#include "monitor/home/file_watchers.h"
 #include "monitor/home/part.h"
 #include "monitor/home/sleepers.h"
 #include "syscall/marshal.h"
@@ -72,8 +73,11 @@ public:
         std::list<Served>::iterator at_;
     };
     std::list<Served>& served() { return served_; }
-    // Somebody of the session looks at offsets, or watches reading.
-    [[nodiscard]] bool is_off() const { return is_off_; }
+    // Whether home may open and read files, as far as the session is concerned. Looks at processes
+    // that have been split since.
+    [[nodiscard]] bool nobody_notices();
+    // The process is at rest: what it does now is not seen.
+    void note_rest(pid_t pid) { watchers_.forget(pid); }
     // Takes back what the call must not find delegated. It must be among the served ones.
     Task<void> before_call(pid_t pid, uint32_t number, SyscallArguments args);
     // A thread at home makes this call. If it will watch files, all that are out are recalled.
@@ -126,7 +130,8 @@ private:
     std::map<pid_t, Files> files_;  // which use it to their end
     std::map<pid_t, int> closing_;  // how many descriptors, by process
     uint64_t last_id_ = 0;
-    bool is_off_ = false;
+    bool is_off_ = false;  // somebody looks at offsets, or watches reading
+    FileWatchers watchers_;
     Fd breaks_;  // a signalfd
     Watch break_watch_, change_watch_;
     Signal changed_;

@@ -18,7 +18,6 @@
 
 #include "monitor/home/contended_memory.h"
 #include "monitor/home/delegations.h"
-#include "monitor/home/external_sharers.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 
@@ -195,7 +194,6 @@ void Lookups::clear() {
 }
 
 void Lookups::forget(pid_t pid) {
-    looked_at_.erase(pid);
     auto it = contexts_.find(pid);
     if (it == contexts_.end()) return;
     const uint32_t id = it->second.id;
@@ -338,25 +336,14 @@ bool Lookups::find_name(const Asked& asked) {
     return asked.call.flags == F_OK && (!is_link || !asked.call.follows);
 }
 
-// A file, for a moment: who watches files sees that. A process at rest may have begun to watch some
-// without a word to us.
-bool Lookups::may_open(const Asked& asked) {
-    if (!asked.as_us || home_.delegations.is_off()) return false;
-    for (const auto& [pid, process] : home_.processes) {
-        const bool is_new =
-            process->state == HomeProcess::State::split && looked_at_.insert(pid).second;
-        if (!is_new || !UnopenedFiles::watches_files(pid)) continue;
-        home_.delegations.note_call_here(SYS_inotify_init1);
-        return false;
-    }
-    return true;
-}
-
 // ids gets those of what the status depends on.
 bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        const auto id = may_open(asked) ? unopened_.watch(file, seen) : std::nullopt;
+        // An open by us would pass for one by somebody outside who shares a file.
+        const bool may_open = asked.as_us && !home_.contended_memory.external_sharers() &&
+                              home_.delegations.nobody_notices();
+        const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();
     }
@@ -384,12 +371,6 @@ bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
     if (!seen || out.size() < piece_head) return false;
-    // What is opened here has not been opened by somebody who shares it.
-    std::optional<ExternalSharers::Opening> opening;
-    if (S_ISREG(seen->mode)) {
-        unopened_.look_at_leases();
-        if (auto* sharers = home_.contended_memory.external_sharers()) opening.emplace(*sharers);
-    }
     const bool is_so =
         watch_status(asked, file.get(), *seen, offered.ids) &&
         std::ranges::equal(status_of(file.get(), asked.call), out.subspan(piece_head));

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -89,7 +88,6 @@ private:
     Context context_of(HomeProcess& process);
     [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
     [[nodiscard]] bool changes_context(pid_t pid) const;
-    bool may_open(const Asked& asked);
     void read_changes();
     bool find_nothing(const Asked& asked, int64_t result) const;
     bool find_name(const Asked& asked);
@@ -108,8 +106,7 @@ private:
     UnopenedFiles unopened_{names_};
     Listings listings_;
     std::map<pid_t, Context> contexts_;
-    std::set<pid_t> looked_at_;  // whether they watch files
-    Fd mounts_;                  // /proc/self/mountinfo, and again for the loop
+    Fd mounts_;  // /proc/self/mountinfo, and again for the loop
     Fd mounts_in_loop_;
     bool is_off_ = false;
     uint32_t serial_ = 0;

@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "monitor/home/adoption.h"
 #include "monitor/home/crossings.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
@@ -88,6 +89,7 @@ void Resting::begin(HomeProcess& process) {
     process.rest = std::make_unique<Rest>();
     process.rest->number = ++rests_;
     process.state = HomeProcess::State::native;
+    home_.delegations.note_rest(process.pid);
     names_.join(process);
     looks_.begin(process);
 }

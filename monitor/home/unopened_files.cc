@@ -4,16 +4,11 @@
 #include <unistd.h>
 
 #include <ctime>
-#include <filesystem>
-#include <fstream>
 #include <string>
-#include <system_error>
 
 #include "base/fd.h"
 
 namespace gpr::home {
-
-namespace fs = std::filesystem;
 
 namespace {
 
@@ -22,23 +17,10 @@ namespace {
 constexpr time_t settles_after_s = 600;
 constexpr int block_bytes = 512;  // of st_blocks
 constexpr size_t most_known = 1 << 15;
-constexpr int most_descriptors = 1024;  // that are looked at in one process
 // Files that are always in use, such as the C library, are not tried at each look.
 constexpr std::chrono::seconds refusal_holds{1};
 
 }  // namespace
-
-// proc_locks(5): "1: LEASE  ACTIVE    READ  1234 08:01:5678 0 EOF".
-void UnopenedFiles::look_at_leases() {
-    leased_.clear();
-    std::ifstream in("/proc/locks");
-    for (std::string line; std::getline(in, line);) {
-        const bool breaks =
-            line.find(" LEASE ") != std::string::npos || line.find(" DELEG ") != std::string::npos;
-        const size_t at = breaks ? line.rfind(':') : std::string::npos;
-        if (at != std::string::npos) leased_.insert(strtoull(line.c_str() + at + 1, nullptr, 10));
-    }
-}
 
 void UnopenedFiles::forget() {
     known_.clear();
@@ -54,7 +36,7 @@ bool UnopenedFiles::is_settled(const LocalMounts::File& seen, const struct stat&
 std::optional<uint32_t> UnopenedFiles::watch(int file, const LocalMounts::File& seen) {
     struct stat status {};
     if (!S_ISREG(seen.mode) || fstat(file, &status) != 0) return std::nullopt;
-    if (!is_settled(seen, status) || leased_.contains(status.st_ino)) return std::nullopt;
+    if (!is_settled(seen, status)) return std::nullopt;
     // Others need CAP_LEASE for it.
     if (geteuid() != 0 && status.st_uid != geteuid()) return std::nullopt;
     const Inode inode{status.st_dev, status.st_ino};
@@ -85,19 +67,6 @@ std::optional<uint32_t> UnopenedFiles::watch_alone(int file) {
     fcntl(open.get(), F_SETLEASE, F_UNLCK);
     if (watch < 0) return std::nullopt;
     return names_.id_of(watch, WatchedNames::itself);
-}
-
-bool UnopenedFiles::watches_files(pid_t pid) {
-    std::error_code error;
-    int seen = 0;
-    fs::directory_iterator at("/proc/" + std::to_string(pid) + "/fd", error), end;
-    for (; !error && at != end; at.increment(error)) {
-        if (++seen > most_descriptors) return true;
-        const std::string target = fs::read_symlink(at->path(), error).string();
-        if (target == "anon_inode:inotify" || target == "anon_inode:[fanotify]") return true;
-        error.clear();  // it has been closed
-    }
-    return false;
 }
 
 }  // namespace gpr::home

@@ -4,13 +4,11 @@
 #pragma once
 
 #include <sys/stat.h>
-#include <sys/types.h>
 
 #include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include "monitor/home/local_mounts.h"
@@ -22,16 +20,12 @@ class UnopenedFiles {
 public:
     explicit UnopenedFiles(WatchedNames& names) : names_(names) {}
 
-    // To be called before some files are watched: opening a file would break a lease on it.
-    void look_at_leases();
     // An id that holds until somebody opens the file, or changes it or its place. file: open with
     // O_PATH, `seen` on a local mount. nullopt: somebody has it open, it may still change by
-    // itself, or we may not look. It is opened for a moment, which watchers of the file see.
+    // itself, or we may not look. It is opened for a moment, which watchers of the file see,
+    // and which begins to break a lease on it.
     std::optional<uint32_t> watch(int file, const LocalMounts::File& seen);
     void forget();
-
-    // Whether a process may have an instance of inotify or fanotify.
-    static bool watches_files(pid_t pid);
 
 private:
     using Clock = std::chrono::steady_clock;
@@ -43,7 +37,6 @@ private:
     WatchedNames& names_;
     std::map<Inode, uint32_t> known_;
     std::map<Inode, Clock::time_point> refused_;
-    std::set<uint64_t> leased_;  // numbers of inodes of any device
 };
 
 }  // namespace gpr::home

@@ -7,6 +7,9 @@ namespace gpr {
 namespace {
 // That a thread waits for at most, however often it went in vain.
 constexpr unsigned most_prices = 16;
+// On a slow link `most` would be long for a thread whose work changes: there it has this much
+// patience, or a sixteenth of `most`.
+constexpr std::chrono::seconds most_time{4};
 }  // namespace
 
 void Gravity::forwarded(Duration took) {
@@ -50,8 +53,9 @@ unsigned Gravity::doublings() const {
 
 Gravity::Duration Gravity::patience() const {
     const Duration once = std::max(least * round_trip_, price());
-    return std::min(once * (1U << doublings()),
-                    std::max(most * round_trip_, most_prices * price()));
+    const Duration in_time = std::min<Duration>(most * round_trip_, most_time);
+    const Duration most_calls = std::max<Duration>(in_time, most / 16 * round_trip_);
+    return std::min(once * (1U << doublings()), std::max(most_calls, most_prices * price()));
 }
 
 void Gravity::left(Clock::time_point now) {
