@@ -16,10 +16,10 @@
 #include <ctime>
 #include <fstream>
 
-#include "monitor/home/contended_memory.h"
 #include "monitor/home/delegations.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/shared_memory.h"
 
 namespace gpr::home {
 
@@ -99,6 +99,19 @@ uint32_t spare_descriptors(pid_t pid) {
     const bool counted = used != 0;  // since Linux 6.2
     if (!counted || limit.rlim_cur <= used) return 0;
     return static_cast<uint32_t>(std::min<uint64_t>(limit.rlim_cur - used, 1 << 16) / 2);
+}
+
+// Whether the session may have mapped it as shared memory: it is in use then, and an open by us
+// would pass for one by somebody outside.
+bool is_shared(Home& home, int file) {
+    constexpr size_t most_compared = 64;
+    const auto& all = home.shared_memory.files();
+    if (all.size() > most_compared) return true;
+    const auto place = PathWalks::place_of(file);
+    return !place || std::ranges::any_of(all, [&](const auto& entry) {
+        const SharedIdentity& identity = entry.second.identity;
+        return identity.device == place->device && identity.inode == place->inode;
+    });
 }
 
 template <class Status>
@@ -340,9 +353,8 @@ bool Lookups::find_name(const Asked& asked) {
 bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        // An open by us would pass for one by somebody outside who shares a file.
-        const bool may_open = asked.as_us && !home_.contended_memory.external_sharers() &&
-                              home_.delegations.nobody_notices();
+        const bool may_open =
+            asked.as_us && home_.delegations.nobody_notices() && !is_shared(home_, file);
         const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();

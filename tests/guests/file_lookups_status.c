@@ -53,8 +53,6 @@ static void change(char what, const char* one, const char* two) {
         case 'S': mapped[SIZE / 2]++; return;
         case 'U': CHECK_EQ(munmap(mapped, SIZE), 0); return;
         case 'C': CHECK_EQ(close(held), 0); return;
-        case 'L': CHECK_EQ(fcntl(held, F_SETLEASE, F_WRLCK), 0); return;
-        case 'H': CHECK_EQ(fcntl(held, F_GETLEASE), F_WRLCK); return;
         default: _exit(2);
     }
 }
@@ -181,19 +179,6 @@ static void changes_by_descriptor(void) {
     order('d', "file", "");
 }
 
-// Who asks for the status does not open the file, so the lease stays: fcntl(2).
-static void lease_stays(void) {
-    order('c', "file", "");
-    order('O', "file", "");
-    order('L', "", "");
-    for (int i = 0; i < 3; i++) {
-        look("file");
-        order('H', "", "");
-    }
-    order('C', "", "");
-    order('d', "file", "");
-}
-
 // Its own.
 static void own_changes(void) {
     struct stat before, after;
@@ -316,7 +301,6 @@ int main(void) {
     for (int round = 0; round < 3; round++) {
         changes_by_path();
         changes_by_descriptor();
-        lease_stays();
         own_changes();
         listed();
         child_looks();
