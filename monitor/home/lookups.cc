@@ -353,8 +353,7 @@ bool Lookups::find_name(const Asked& asked) {
 bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        const bool may_open =
-            asked.as_us && home_.delegations.nobody_notices() && !is_shared(home_, file);
+        const bool may_open = asked.may_open && !is_shared(home_, file);
         const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();
@@ -442,7 +441,10 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     if (!found && asked->way.error == 0 && result >= 0) {
         switch (kind) {
             case Kind::status:
-            case Kind::extended_status: found = find_status(*asked, out, *offered); break;
+            case Kind::extended_status:
+                asked->may_open = asked->as_us && home_.delegations.nobody_notices();
+                found = find_status(*asked, out, *offered);
+                break;
             case Kind::directory: found = true; break;
             case Kind::exists:
             case Kind::link: found = find_name(*asked); break;

@@ -64,9 +64,10 @@ public:
         PathWalks::Way way;
         uint32_t context = 0;
         uint32_t name_id = 0;
-        bool as_us = false;  // the caller may do what we may
-        bool made = false;   // by make(), after all that has been heard of
-        uint32_t spare = 0;  // then, of an open
+        bool as_us = false;     // the caller may do what we may
+        bool made = false;      // by make(), after all that has been heard of
+        uint32_t spare = 0;     // then, of an open
+        bool may_open = false;  // regular files, for a moment
     };
     // Null: its answer is not to be remembered.
     std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
