@@ -161,8 +161,11 @@ Delegations::~Delegations() = default;
 
 // No thread has a watch yet that could have missed a read by then.
 void Delegations::note_call_here(uint32_t number) {
-    if (is_off_ || !will_watch(number)) return;
-    is_off_ = true;
+    if (will_watch(number)) turn_off();
+}
+
+void Delegations::turn_off() {
+    if (std::exchange(is_off_, true)) return;
     recall_held([](const Held&) { return true; });
 }
 
@@ -172,7 +175,7 @@ bool Delegations::nobody_notices() {
         if (is_off_) return false;
         if (process->state != HomeProcess::State::split) continue;
         const FileWatchers::Verdict verdict = watchers_.of(pid);
-        if (verdict == FileWatchers::Verdict::some) note_call_here(SYS_inotify_init1);
+        if (verdict == FileWatchers::Verdict::some) turn_off();
         known = known && verdict == FileWatchers::Verdict::none;
     }
     return known && !is_off_;

@@ -119,6 +119,7 @@ private:
     void recall(pid_t pid, int number, Held& held);
     bool recall_if(const std::function<bool(pid_t pid, int number)>& is_it);
     void recall_held(const std::function<bool(const Held&)>& is_it);
+    void turn_off();
     void on_break();
     void recall_changed();
     Held* find(pid_t pid, int number, uint64_t id);
@@ -130,7 +131,7 @@ private:
     std::map<pid_t, Files> files_;  // which use it to their end
     std::map<pid_t, int> closing_;  // how many descriptors, by process
     uint64_t last_id_ = 0;
-    bool is_off_ = false;  // somebody looks at offsets, or watches reading
+    bool is_off_ = false;  // somebody looks at offsets, watches files, or has a lease
     FileWatchers watchers_;
     Fd breaks_;  // a signalfd
     Watch break_watch_, change_watch_;
