@@ -37,7 +37,7 @@ public:
     // False: it cannot be kept, such as on a full disk.
     [[nodiscard]] bool append(std::span<const std::byte> bytes);
 
-    // When nothing is missing: reads a part of it, for less than a millisecond. `wrong`: it was not
+    // When nothing is missing: reads a part of it, for some milliseconds. `wrong`: it was not
     // what it was called, and is gone.
     enum class Verdict : uint8_t { unfinished, right, wrong };
     [[nodiscard]] Verdict check_some();

@@ -37,6 +37,8 @@ bool may_show(const Mapping& m) {
 
 }  // namespace
 
+Contents::Contents(Worker& worker) : worker_(worker), thread_(worker.loop) {}
+
 Task<int64_t> Contents::open_there(Fragment& fragment, const ContentDigest& digest) {
     Fd file = cache_->find(digest);
     if (!file) co_return -ENOENT;
@@ -228,8 +230,18 @@ void Contents::ask() {
 void Contents::on_piece(const Frame& frame) {
     const auto digest = digest_of_bytes(frame->session().getContent().getDigest());
     if (!incoming_ || asked_bytes_ == 0 || digest != incoming_->digest()) return;
-    const bool all = frame->raw().size() == std::exchange(asked_bytes_, 0u);
-    if (!all || !incoming_->append(frame->raw())) return fetch_next();
+    const auto raw = frame->raw();
+    if (raw.size() != std::exchange(asked_bytes_, 0u)) return fetch_next();
+    auto bytes = std::make_shared<std::vector<std::byte>>(raw.begin(), raw.end());
+    auto appended = std::make_shared<bool>(false);
+    const bool begun = thread_.run(
+        [to = incoming_, bytes, appended](const auto&) { *appended = to->append(*bytes); },
+        [this, appended] { ask_later(*appended); });
+    if (!begun) fetch_next();
+}
+
+void Contents::ask_later(bool appended) {
+    if (!appended) return fetch_next();
     const auto took = std::chrono::steady_clock::now() - asked_;
     const bool more = incoming_->missing() > 0;
     worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause_share * took),
@@ -237,10 +249,18 @@ void Contents::on_piece(const Frame& frame) {
 }
 
 void Contents::check() {
-    const auto verdict = incoming_->check_some();
-    if (verdict == IncomingContent::Verdict::unfinished) {
-        worker_.loop.after(least_pause, [this] { check(); });
-    } else if (verdict == IncomingContent::Verdict::right) {
+    using enum IncomingContent::Verdict;
+    auto verdict = std::make_shared<IncomingContent::Verdict>(unfinished);
+    const bool begun = thread_.run(
+        [content = incoming_, verdict](const IdleThread::Stopped& stopped) {
+            while (*verdict == unfinished && !stopped) *verdict = content->check_some();
+        },
+        [this, verdict] { conclude(*verdict); });
+    if (!begun) fetch_next();
+}
+
+void Contents::conclude(IncomingContent::Verdict verdict) {
+    if (verdict == IncomingContent::Verdict::right) {
         worker_.loop.synchronise(incoming_->fd(), [this](int result) { keep(result); });
     } else {
         spdlog::debug("content {} is not what home has called it", short_name());

@@ -3,7 +3,8 @@
 //
 // Home names the content of a mapping by a digest, and offers the contents that it can name.
 // Those that are not here yet are fetched slowly, for later sessions; large ones only once a good
-// part of them has been used, in this session or in all.
+// part of them has been used, in this session or in all. What comes is written and checked by a
+// thread of its own: no call of the program waits for that.
 #pragma once
 
 #include <chrono>
@@ -20,12 +21,13 @@
 #include "acceptor/worker/part.h"
 #include "base/address.h"
 #include "mm/address_space.h"
+#include "transport/idle_thread.h"
 
 namespace gpr::worker {
 
 class Contents {
 public:
-    explicit Contents(Worker& worker) : worker_(worker) {}
+    explicit Contents(Worker& worker);
 
     void keep_in(ContentCache cache) { cache_.emplace(std::move(cache)); }
 
@@ -55,7 +57,9 @@ private:
     [[nodiscard]] bool is_worth_fetching(uint64_t size, const ContentDigest& digest) const;
     void look_later();
     void ask();
+    void ask_later(bool appended);
     void check();
+    void conclude(IncomingContent::Verdict verdict);
     void keep(int synchronised);
     [[nodiscard]] std::string short_name() const;
 
@@ -67,9 +71,10 @@ private:
     Uses noted_;                // in this session
     bool looks_later_ = false;  // whether one of them is to be fetched
     std::chrono::milliseconds between_looks_{100};
-    std::unique_ptr<IncomingContent> incoming_;
+    std::shared_ptr<IncomingContent> incoming_;  // the thread's while it has work to do with it
     std::chrono::steady_clock::time_point asked_;
     uint32_t asked_bytes_ = 0;  // 0: nothing has been asked for
+    IdleThread thread_;         // ends before what it uses
 };
 
 }  // namespace gpr::worker
