@@ -8,6 +8,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cstring>
 #include <span>
 
 namespace gpr {
@@ -133,19 +136,45 @@ std::optional<LookupCall> lookup_of(const MarshalledCall& call) {
     return lookup->path.empty() ? std::nullopt : lookup;
 }
 
-std::optional<MarshalledCall> beside(const MarshalledCall& call, std::string_view name) {
+std::string_view directory_part(std::string_view path) {
+    return path.substr(0, path.find_last_of('/') + 1);  // 0: there is no slash
+}
+
+std::optional<MarshalledCall> with_path(const MarshalledCall& call, std::string_view path) {
     const auto lookup = lookup_of(call);
-    if (!lookup || lookup->path.empty() || name.find('/') != std::string_view::npos)
-        return std::nullopt;
+    if (!lookup || lookup->path.empty()) return std::nullopt;
     MarshalledCall other = call;
-    const std::string_view path = lookup->path;
-    const size_t directory = path.find_last_of('/') + 1;  // 0: there is no slash
-    const auto text = std::as_bytes(std::span(name));
-    other.in_bytes.resize(directory);
-    other.in_bytes.insert(other.in_bytes.end(), text.begin(), text.end());
+    const auto text = std::as_bytes(std::span(path));
+    other.in_bytes.assign(text.begin(), text.end());
     other.in_bytes.push_back(std::byte{0});
     if (!lookup_of(other)) return std::nullopt;
     return other;
+}
+
+std::pair<uint32_t, SyscallArguments> following_links(const MarshalledCall& call) {
+    uint32_t number = call.number;
+    SyscallArguments args = call.args;
+    switch (number) {
+        case SYS_lstat: number = SYS_stat; break;
+        case SYS_newfstatat: args[3] &= ~uint64_t{AT_SYMLINK_NOFOLLOW}; break;
+        case SYS_statx: args[2] &= ~uint64_t{AT_SYMLINK_NOFOLLOW}; break;
+        default: break;
+    }
+    return {number, args};
+}
+
+std::vector<std::byte> answer_with(const MarshalledCall& call, std::span<const std::byte> status) {
+    std::vector<std::byte> answer;
+    for (size_t i = 0; i < call.pieces.size(); i++) {
+        const bool is_room = call.pieces[i].in_length == 0;
+        if (!is_room || call.pieces[i].capacity < status.size()) continue;
+        const std::array head{static_cast<uint32_t>(i), static_cast<uint32_t>(status.size())};
+        answer.resize(sizeof head + status.size());
+        std::memcpy(answer.data(), head.data(), sizeof head);
+        std::ranges::copy(status, answer.begin() + sizeof head);
+        break;
+    }
+    return answer;
 }
 
 OnLookups on_lookups(uint32_t number, const uint64_t* args) {

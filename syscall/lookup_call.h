@@ -2,9 +2,13 @@
 // (monitor/home/lookups.h). Both nodes decide by this, so that they agree.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "syscall/marshal.h"
 
@@ -26,12 +30,24 @@ struct LookupCall {
     uint32_t mask = 0;      // of extended_status
 };
 
+inline bool tells_status(const LookupCall& call) {
+    return call.kind == LookupCall::Kind::status || call.kind == LookupCall::Kind::extended_status;
+}
+
 // nullopt: not such a call, or in a form for which home is always asked. All arguments but the path
 // are good, so nothing fails before the path is looked up.
 std::optional<LookupCall> lookup_of(const MarshalledCall& call);
-// The same call about another name in the same directory, but for where its bytes are in memory.
-// nullopt: that is not one that lookup_of() knows.
-std::optional<MarshalledCall> beside(const MarshalledCall& call, std::string_view name);
+// The same call about another path, but for where its bytes are in memory. nullopt: that is not one
+// that lookup_of() knows.
+std::optional<MarshalledCall> with_path(const MarshalledCall& call, std::string_view path);
+// The number and the arguments of the same call, of those that tell a status, if it followed a link
+// at the end of the path.
+std::pair<uint32_t, SyscallArguments> following_links(const MarshalledCall& call);
+// What comes before the last part of a path, as it is written; with a slash at its end, or empty.
+std::string_view directory_part(std::string_view path);
+// The answer, in the form of gather(), of a call that tells this status (struct stat or statx).
+// Empty: it has no room for that.
+std::vector<std::byte> answer_with(const MarshalledCall& call, std::span<const std::byte> status);
 // Whether lookup_of() may be something for a call with this number.
 bool may_look_up(uint32_t number);
 

@@ -32,15 +32,19 @@ struct Lookup {
   absent @1 :Bool;     # there is nothing under that path, whatever is asked about it
   spare @2 :UInt32;    # so many descriptors the process can surely open
   serial @3 :UInt32;   # of the last LookupsGone before the answer was found to hold
-  # What the same call would answer about other files of the directory, which somebody has listed.
-  # They depend on their ids and on the first `commonIds` of the answer's.
-  commonIds @4 :UInt32;
-  neighbours @5 :List(Neighbour);
+  commonIds @4 :UInt32;         # so many of the ids, the first
+  others @5 :List(LookupAhead);
+  isLink @6 :Bool;              # it is the status of a symbolic link itself
 }
-struct Neighbour {
+# What the same call would answer about another path.
+struct LookupAhead {
   name @0 :Data;
   ids @1 :List(UInt32);
-  status @2 :Data;  # struct stat or statx, as the call wants it
+  status @2 :Data;     # struct stat or statx, as the call wants it
+  error @3 :UInt16;    # ENOENT, ENOTDIR: there is nothing under that path
+  # As the program writes it, with a slash at its end. Empty: the directory of the call; then the
+  # answer depends on the first `commonIds` of the answer's ids, too.
+  directory @4 :Data;
 }
 struct LookupsGone { ids @0 :List(UInt32); all @1 :Bool; serial @2 :UInt32; }
 

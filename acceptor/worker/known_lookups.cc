@@ -23,26 +23,46 @@ std::string key_of_path(const MarshalledCall& call) {
 }
 
 // The number, every argument that is not a pointer, and the path.
-std::string key_of(const MarshalledCall& call) {
-    std::string key(1, '=');  // no path begins so with a NUL at its end
+std::string key_of_call(char mark, uint32_t number, const SyscallArguments& args,
+                        const MarshalledCall& call) {
+    std::string key(1, mark);  // no path begins so with a NUL inside, as there is in the number
     auto add = [&key](const auto& value) {
         key.append(reinterpret_cast<const char*>(&value), sizeof value);
     };
-    add(call.number);
-    const Row* row = find_row(call.number);
+    add(number);
+    const Row* row = find_row(number);
     for (size_t i = 0; row && i < row->arguments.size(); i++) {
         const Kind kind = row->arguments[i].kind;
-        if (kind == Kind::scalar || kind == Kind::fd) add(call.args[i]);
+        if (kind == Kind::scalar || kind == Kind::fd) add(args[i]);
     }
     return key + key_of_path(call);
 }
 
+std::string key_of(const MarshalledCall& call) {
+    return key_of_call('=', call.number, call.args, call);
+}
+
+// Likewise, of what is the same whether or not it follows links.
+std::string key_of_file(const MarshalledCall& call) {
+    const auto [number, args] = following_links(call);
+    return key_of_call('~', number, args, call);
+}
+
+std::string key_for(const MarshalledCall& call, KnownLookups::For which) {
+    switch (which) {
+        case KnownLookups::For::path: return key_of_path(call);
+        case KnownLookups::For::file: return key_of_file(call);
+        case KnownLookups::For::call: break;
+    }
+    return key_of(call);
+}
+
 }  // namespace
 
-void KnownLookups::keep(const MarshalledCall& call, Answer answer, bool absent,
+void KnownLookups::keep(const MarshalledCall& call, Answer answer, For which,
                         std::span<const uint32_t> ids, Clock::time_point now) {
     if (answers_.size() >= most_answers || dependences_ >= most_dependences) forget_all();
-    const std::string key = absent ? key_of_path(call) : key_of(call);
+    const std::string key = key_for(call, which);
     const auto before = answers_.find(key);
     if (before != answers_.end()) erase(before);
     const uint64_t number = ++last_number_;
@@ -69,6 +89,9 @@ const KnownLookups::Answer* KnownLookups::find(const MarshalledCall& call, const
                                                Clock::time_point now) {
     if (answers_.empty()) return nullptr;
     if (const Known* known = at(key_of(call), now)) return &known->answer;
+    if (tells_status(lookup)) {
+        if (const Known* known = at(key_of_file(call), now)) return &known->answer;
+    }
     const bool may_be_full = lookup.kind == LookupCall::Kind::open && spare_ == 0;
     if (may_be_full || lookup.kind == LookupCall::Kind::directory) return nullptr;
     const Known* known = at(key_of_path(call), now);

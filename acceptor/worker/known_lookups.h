@@ -24,9 +24,14 @@ public:
         std::vector<std::byte> out;  // in the form of gather()
     };
 
-    // call: that lookup_of() knows. ids: the answer holds until one of these is forgotten. absent:
-    // so does every call about this path.
-    void keep(const MarshalledCall& call, Answer answer, bool absent, std::span<const uint32_t> ids,
+    // Which calls have the same answer.
+    enum class For : uint8_t {
+        call,  // only the same
+        file,  // also whether or not it follows a link at the end of the path: there is none
+        path,  // all about the path: there is nothing
+    };
+    // call: that lookup_of() knows. ids: the answer holds until one of these is forgotten.
+    void keep(const MarshalledCall& call, Answer answer, For which, std::span<const uint32_t> ids,
               Clock::time_point now);
     // nullptr: home has to answer.
     const Answer* find(const MarshalledCall& call, const LookupCall& lookup, Clock::time_point now);

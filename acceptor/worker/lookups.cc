@@ -12,8 +12,11 @@ namespace gpr::worker {
 
 namespace {
 
+using For = KnownLookups::For;
+
 constexpr size_t most_asked = 4096;
 constexpr size_t most_bytes = 4096;  // of an answer
+constexpr unsigned most_ahead = 96;
 
 // A thread elsewhere may change what the process sees under a path. A filter of the program's may
 // forbid what is asked for.
@@ -22,6 +25,49 @@ bool all_here(const RemoteProcess& process, const RemoteThread& thread) {
     if (process.debugged || process.goes_home || process.home_forks) return false;
     return std::ranges::all_of(process.threads,
                                [](const auto& other) { return other.second->here(); });
+}
+
+// ids: those that are common to all answers about this directory.
+void keep_ahead(KnownLookups& known, const MarshalledCall& call, wire::LookupAhead::Reader told,
+                std::vector<uint32_t> ids) {
+    const auto directory = told.getDirectory().asChars(), name = told.getName().asChars();
+    std::string path(directory.begin(), directory.end());
+    if (path.empty()) {
+        path = directory_part(lookup_of(call)->path);
+    } else {
+        ids.clear();
+    }
+    const bool is_name = std::ranges::find(name, '/') == name.end();
+    path.append(name.begin(), name.end());
+    const auto other = is_name ? with_path(call, path) : std::nullopt;
+    if (!other) return;
+    for (const uint32_t id : told.getIds()) ids.push_back(id);
+    if (told.getError() != 0) {
+        return known.keep(*other, {-int64_t{told.getError()}, {}}, For::path, ids,
+                          KnownLookups::Clock::now());
+    }
+    const auto status = told.getStatus();
+    std::vector<std::byte> out =
+        answer_with(*other, std::as_bytes(std::span(status.begin(), status.size())));
+    if (out.empty() || !scatter(*other, out)) return;
+    known.keep(*other, {0, std::move(out)}, For::file, ids, KnownLookups::Clock::now());
+}
+
+void keep_answer(KnownLookups& known, const MarshalledCall& call, KnownLookups::Answer answer,
+                 wire::Lookup::Reader told) {
+    const auto asked = lookup_of(call);
+    if (!asked) return;
+    if (asked->kind == LookupCall::Kind::open) known.note_spare(told.getSpare());
+    std::vector<uint32_t> ids;
+    for (const uint32_t id : told.getIds()) ids.push_back(id);
+    const bool of_file = tells_status(*asked) && !told.getIsLink();
+    const For which = told.getAbsent() ? For::path : of_file ? For::file : For::call;
+    known.keep(call, std::move(answer), which, ids, KnownLookups::Clock::now());
+    ids.resize(std::min<size_t>(ids.size(), told.getCommonIds()));
+    const auto others = told.getOthers();
+    for (unsigned i = 0; i < std::min(others.size(), most_ahead); i++) {
+        keep_ahead(known, call, others[i], ids);
+    }
 }
 
 }  // namespace
@@ -68,38 +114,8 @@ void Lookups::on_answer(wire::CallReply::Reader reply, std::span<const std::byte
     if (!process || lookup.getSerial() < last_gone_) return;
     if (raw.size() > most_bytes) return;
     if (!raw.empty() && !scatter(call, raw)) return;
-    std::vector<uint32_t> ids;
-    for (const uint32_t id : lookup.getIds()) ids.push_back(id);
-    KnownLookups::Answer answer{reply.getResult(), {raw.begin(), raw.end()}};
     if (!process->lookups) process->lookups = std::make_shared<KnownLookups>();
-    const auto kind = lookup_of(call);
-    if (kind && kind->kind == LookupCall::Kind::open) {
-        process->lookups->note_spare(lookup.getSpare());
-    }
-    process->lookups->keep(call, std::move(answer), lookup.getAbsent(), ids, Clock::now());
-    ids.resize(std::min<size_t>(ids.size(), lookup.getCommonIds()));
-    keep_neighbours(*process->lookups, call, lookup, raw, ids);
-}
-
-// raw: the answer about the call's own file, of the same form.
-void Lookups::keep_neighbours(KnownLookups& known, const MarshalledCall& call,
-                              wire::Lookup::Reader lookup, std::span<const std::byte> raw,
-                              const std::vector<uint32_t>& common_ids) {
-    constexpr unsigned most_neighbours = 64;
-    const auto neighbours = lookup.getNeighbours();
-    for (unsigned i = 0; i < std::min(neighbours.size(), most_neighbours); i++) {
-        const auto neighbour = neighbours[i];
-        const auto name = neighbour.getName().asChars();
-        const auto given = neighbour.getStatus();
-        const auto status = std::as_bytes(std::span(given.begin(), given.size()));
-        const auto other = beside(call, {name.begin(), name.size()});
-        if (!other || status.empty() || status.size() > raw.size()) continue;
-        KnownLookups::Answer answer{0, {raw.begin(), raw.end()}};
-        std::ranges::copy(status, answer.out.end() - static_cast<ptrdiff_t>(status.size()));
-        std::vector<uint32_t> ids = common_ids;
-        for (const uint32_t id : neighbour.getIds()) ids.push_back(id);
-        known.keep(*other, std::move(answer), false, ids, Clock::now());
-    }
+    keep_answer(*process->lookups, call, {reply.getResult(), {raw.begin(), raw.end()}}, lookup);
 }
 
 void Lookups::on_gone(const Frame& frame) {

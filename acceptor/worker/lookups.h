@@ -14,10 +14,6 @@
 #include "syscall/marshal.h"
 #include "transport/wire.h"
 
-namespace gpr {
-class KnownLookups;
-}  // namespace gpr
-
 namespace gpr::worker {
 
 class Lookups {
@@ -44,9 +40,6 @@ public:
     void on_gone(const Frame& frame);
 
 private:
-    static void keep_neighbours(KnownLookups& known, const MarshalledCall& call,
-                                wire::Lookup::Reader lookup, std::span<const std::byte> raw,
-                                const std::vector<uint32_t>& common_ids);
     [[nodiscard]] bool is_remembered(const RemoteProcess& process, const RemoteThread& thread,
                                      const MarshalledCall& call) const;
 

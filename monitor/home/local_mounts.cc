@@ -24,6 +24,10 @@ bool has_word(const std::string& options, std::string_view word) {
     return false;
 }
 
+// With relatime a status has another time of last access a day after that. Acceptors forget
+// answers after an hour.
+constexpr time_t longest_atime = 22 * 3600;
+
 }  // namespace
 
 // proc_pid_mountinfo(5): number, parent, device, root, place, options, tags, "-", type, ...
@@ -54,6 +58,16 @@ std::optional<LocalMounts::File> LocalMounts::file(int fd) {
     File found = it->second;
     found.mode = of.stx_mode;
     return found;
+}
+
+bool is_settled(const LocalMounts::File& file, const struct stat& status) {
+    if (file.keeps_atime || (file.keeps_atime_dir && S_ISDIR(file.mode))) return true;
+    if (!file.relative_atime) return false;
+    auto later = [](const timespec& a, const timespec& b) {
+        return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
+    };
+    return later(status.st_atim, status.st_mtim) && later(status.st_atim, status.st_ctim) &&
+           time(nullptr) - status.st_atim.tv_sec < longest_atime;
 }
 
 }  // namespace gpr::home

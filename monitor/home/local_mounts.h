@@ -32,4 +32,8 @@ private:
     std::unordered_map<uint64_t, File> known_;  // by number of the mount, without mode
 };
 
+// Whether looking at the file, or listing it, leaves its time of last access as it is, for an hour
+// at least.
+bool is_settled(const LocalMounts::File& file, const struct stat& status);
+
 }  // namespace gpr::home

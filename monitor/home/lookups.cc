@@ -1,10 +1,8 @@
 #include "monitor/home/lookups.h"
 
 #include <fcntl.h>
-#include <linux/kcmp.h>
 #include <linux/openat2.h>
 #include <poll.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,12 +11,11 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
-#include <ctime>
-#include <fstream>
 
 #include "monitor/home/delegations.h"
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
+#include "monitor/home/process_identity.h"
 #include "monitor/home/shared_memory.h"
 
 namespace gpr::home {
@@ -28,77 +25,13 @@ namespace {
 using Kind = LookupCall::Kind;
 
 constexpr size_t most_threads = 256;  // of a process whose threads are compared
-// With relatime a status has another time of last access a day after that. Acceptors forget
-// answers after an hour.
-constexpr time_t longest_atime = 22 * 3600;
 // struct iovec-like head of a piece in an answer, see gather().
 constexpr size_t piece_head = 2 * sizeof(uint32_t);
-
-std::string link_text(const std::string& path) {
-    std::array<char, 64> text{};
-    const ssize_t size = readlink(path.c_str(), text.data(), text.size());
-    return size > 0 ? std::string(text.data(), static_cast<size_t>(size)) : std::string();
-}
-
-// What decides about permissions.
-std::string identity_of(pid_t pid, pid_t tid) {
-    std::ifstream in("/proc/" + std::to_string(pid) + "/task/" + std::to_string(tid) + "/status");
-    std::string found, line;
-    while (std::getline(in, line)) {
-        const bool decides = line.starts_with("Uid:") || line.starts_with("Gid:") ||
-                             line.starts_with("Groups:") || line.starts_with("CapEff:") ||
-                             line.starts_with("CapPrm:");
-        if (decides) found += line + '\n';
-    }
-    return found;
-}
-
-// Of a security module, if there is one.
-std::string label_of(pid_t pid) {
-    std::ifstream in("/proc/" + std::to_string(pid) + "/attr/current");
-    std::string label;
-    std::getline(in, label);
-    return label;
-}
-
-// Of a process whose threads agree.
-bool may_what_we_may(pid_t pid) {
-    const pid_t self = getpid();
-    const std::string its = identity_of(pid, pid);
-    return !its.empty() && its == identity_of(self, self) && label_of(pid) == label_of(self);
-}
 
 // Which argument points to the room for the answer.
 size_t place_of_status(uint32_t number) {
     if (number == SYS_statx) return 4;
     return number == SYS_newfstatat ? 2 : 1;
-}
-
-bool share_fs(pid_t one, pid_t other) { return syscall(SYS_kcmp, one, other, KCMP_FS, 0, 0) == 0; }
-
-// Whether looking at the file, or listing it, leaves its time of last access as it is.
-bool is_settled(const LocalMounts::File& file, const struct stat& status) {
-    if (file.keeps_atime || (file.keeps_atime_dir && S_ISDIR(file.mode))) return true;
-    if (!file.relative_atime) return false;
-    auto later = [](const timespec& a, const timespec& b) {
-        return a.tv_sec != b.tv_sec ? a.tv_sec > b.tv_sec : a.tv_nsec > b.tv_nsec;
-    };
-    return later(status.st_atim, status.st_mtim) && later(status.st_atim, status.st_ctim) &&
-           time(nullptr) - status.st_atim.tv_sec < longest_atime;
-}
-
-// How many descriptors the process can open, whatever it is told: half of what is left.
-uint32_t spare_descriptors(pid_t pid) {
-    struct stat open {};
-    rlimit limit{};
-    const std::string folder = "/proc/" + std::to_string(pid) + "/fd";
-    if (stat(folder.c_str(), &open) != 0 || prlimit(pid, RLIMIT_NOFILE, nullptr, &limit) != 0) {
-        return 0;
-    }
-    const auto used = static_cast<uint64_t>(open.st_size);
-    const bool counted = used != 0;  // since Linux 6.2
-    if (!counted || limit.rlim_cur <= used) return 0;
-    return static_cast<uint32_t>(std::min<uint64_t>(limit.rlim_cur - used, 1 << 16) / 2);
 }
 
 // Whether the session may have mapped it as shared memory: it is in use then, and an open by us
@@ -112,6 +45,11 @@ bool is_shared(Home& home, int file) {
         const SharedIdentity& identity = entry.second.identity;
         return identity.device == place->device && identity.inode == place->inode;
     });
+}
+
+LookupSequences::Place place_of(const LookupCall& call) {
+    const std::string_view directory = directory_part(call.path);
+    return {std::string(directory), std::string(call.path.substr(directory.size()))};
 }
 
 template <class Status>
@@ -150,13 +88,18 @@ void OfferedLookup::put(wire::Lookup::Builder to) const {
     to.setSpare(spare);
     to.setSerial(serial);
     to.setCommonIds(static_cast<uint32_t>(common_ids));
-    auto others = to.initNeighbours(static_cast<unsigned>(neighbours.size()));
-    for (unsigned i = 0; i < others.size(); i++) {
-        const Neighbour& one = neighbours[i];
-        others[i].setName({reinterpret_cast<const uint8_t*>(one.name.data()), one.name.size()});
-        others[i].setStatus(
-            {reinterpret_cast<const uint8_t*>(one.status.data()), one.status.size()});
-        auto its = others[i].initIds(static_cast<unsigned>(one.ids.size()));
+    to.setIsLink(is_link);
+    auto data = [](const auto& bytes) {
+        return capnp::Data::Reader(reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size());
+    };
+    auto ahead = to.initOthers(static_cast<unsigned>(others.size()));
+    for (unsigned i = 0; i < ahead.size(); i++) {
+        const Ahead& one = others[i];
+        ahead[i].setDirectory(data(one.directory));
+        ahead[i].setName(data(one.name));
+        ahead[i].setStatus(data(one.status));
+        ahead[i].setError(static_cast<uint16_t>(one.error));
+        auto its = ahead[i].initIds(static_cast<unsigned>(one.ids.size()));
         for (unsigned k = 0; k < its.size(); k++) its.set(k, one.ids[k]);
     }
 }
@@ -212,6 +155,7 @@ void Lookups::forget(pid_t pid) {
     const uint32_t id = it->second.id;
     contexts_.erase(it);
     listings_.forget(id);
+    sequences_.forget(id);
     tell(names_.drop(id));
 }
 
@@ -232,11 +176,8 @@ bool Lookups::changes_context(pid_t pid) const {
 
 bool Lookups::sees_what_we_see(const HomeProcess& process) const {
     const pid_t pid = process.pid;
+    if (!shares_namespaces(pid, {"mnt", "user"})) return false;
     const std::string folder = "/proc/" + std::to_string(pid);
-    for (const char* space : {"/ns/mnt", "/ns/user"}) {
-        const std::string ours = link_text(std::string("/proc/self") + space);
-        if (ours.empty() || ours != link_text(folder + space)) return false;
-    }
     const Fd its(::open((folder + "/root").c_str(), O_PATH | O_CLOEXEC));
     const Fd ours(::open("/", O_PATH | O_CLOEXEC));
     const auto root = PathWalks::place_of(ours.get());
@@ -297,10 +238,21 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     return asked;
 }
 
+// Likewise. File systems in memory do not keep what is absent in the kernel's cache.
+Fd Lookups::open_at_once(int directory, const std::string& name) {
+    Fd file = open_cached(directory, name);
+    if (file || errno != EAGAIN) return file;
+    const auto seen = walks_.mounts.file(directory);
+    if (seen && seen->in_memory) {
+        return Fd(openat(directory, name.c_str(), O_PATH | O_NOFOLLOW | O_CLOEXEC));
+    }
+    errno = EAGAIN;
+    return {};
+}
+
 bool Lookups::make(Asked& asked, pid_t pid, ForwardedCall& call) {
     const Kind kind = asked.call.kind;
-    const bool of_status = kind == Kind::status || kind == Kind::extended_status;
-    if (!asked.as_us || !(of_status || kind == Kind::open)) return false;
+    if (!asked.as_us || !(tells_status(asked.call) || kind == Kind::open)) return false;
     // Unless it has no descriptor left, which an open would tell first.
     auto is_absent = [&](int error) {
         if (kind == Kind::open) asked.spare = spare_descriptors(pid);
@@ -315,7 +267,7 @@ bool Lookups::make(Asked& asked, pid_t pid, ForwardedCall& call) {
     if (asked.way.error != 0) return is_absent(asked.way.error);
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
     if (!directory) return false;
-    const Fd file = open_cached(directory.get(), asked.name);
+    const Fd file = open_at_once(directory.get(), asked.name);
     if (!file && errno == ENOENT) return is_absent(ENOENT);
     // Of a file system that the program serves we would wait for ourselves.
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
@@ -350,10 +302,13 @@ bool Lookups::find_name(const Asked& asked) {
 }
 
 // ids gets those of what the status depends on.
-bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
+bool Lookups::watch_status(Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        const bool may_open = asked.may_open && !is_shared(home_, file);
+        if (!asked.may_open) {
+            asked.may_open = asked.as_us && home_.delegations.nobody_notices();
+        }
+        const bool may_open = *asked.may_open && !is_shared(home_, file);
         const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();
@@ -376,8 +331,7 @@ bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File
     return true;
 }
 
-bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
-                          OfferedLookup& offered) {
+bool Lookups::find_status(Asked& asked, std::span<const std::byte> out, OfferedLookup& offered) {
     const std::string path = asked.directory + "/" + asked.name;
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
@@ -385,12 +339,13 @@ bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
     const bool is_so =
         watch_status(asked, file.get(), *seen, offered.ids) &&
         std::ranges::equal(status_of(file.get(), asked.call), out.subspan(piece_head));
-    if (is_so && S_ISREG(seen->mode)) find_neighbours(asked, offered);
+    offered.is_link = S_ISLNK(seen->mode);
+    if (is_so && S_ISREG(seen->mode)) find_listed(asked, offered);
     return is_so;
 }
 
 // Of those that the program has found when it listed the directory.
-void Lookups::find_neighbours(const Asked& asked, OfferedLookup& offered) {
+void Lookups::find_listed(Asked& asked, OfferedLookup& offered) {
     const bool holds =
         std::ranges::all_of(asked.way.ids, [&](uint32_t id) { return names_.holds(id); });
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
@@ -399,35 +354,91 @@ void Lookups::find_neighbours(const Asked& asked, OfferedLookup& offered) {
     for (std::string& name : listings_.next(*place, asked.context, asked.name)) {
         const Fd file = open_cached(directory.get(), name);
         const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
-        OfferedLookup::Neighbour one;
+        OfferedLookup::Ahead one;
         const bool is_file = seen && S_ISREG(seen->mode);
         if (!is_file || !watch_status(asked, file.get(), *seen, one.ids)) continue;
         one.ids.push_back(names_.id_of(asked.way.watch, name));
         one.status = status_of(file.get(), asked.call);
         one.name = std::move(name);
-        if (!one.status.empty()) offered.neighbours.push_back(std::move(one));
+        if (!one.status.empty()) offered.others.push_back(std::move(one));
     }
 }
 
-void Lookups::note_listing(const HomeProcess& process, const ForwardedCall& call,
-                           std::span<const std::byte> out) {
+// What programs have looked up next elsewhere.
+void Lookups::foretell(Asked& asked, OfferedLookup& offered) {
+    const LookupSequences::Place place = place_of(asked.call);
+    for (const LookupSequences::Place& next : sequences_.after(place, offered.absent)) {
+        const bool is_same = next.directory == place.directory;
+        if (next.directory.starts_with('/') != asked.call.path.starts_with('/')) return;
+        const std::string path = PathWalks::join(PathWalks::parts(next.directory));
+        const PathWalks::Way way = is_same ? asked.way : walks_.to_directory(asked.start, path);
+        if (way.error < 0) return;
+        OfferedLookup::Ahead one;
+        one.name = next.name;
+        if (!is_same) {
+            one.directory = next.directory;
+            one.ids = way.ids;
+            one.ids.push_back(asked.context);
+        }
+        one.error = way.error;
+        if (way.error == 0) {
+            one.ids.push_back(names_.id_of(way.watch, next.name));
+            if (!look_ahead(asked, path, one)) {
+                if (one.error == EAGAIN) continue;  // it is not in the kernel's cache
+                return;
+            }
+        }
+        offered.others.push_back(std::move(one));
+        sequences_.note_told(asked.context, next);
+    }
+}
+
+// directory: there is such a directory, and it is watched. False: it cannot be told.
+bool Lookups::look_ahead(Asked& asked, const std::string& directory, OfferedLookup::Ahead& one) {
+    const Fd folder = PathWalks::open(asked.start, directory, O_DIRECTORY);
+    const Fd file = folder ? open_at_once(folder.get(), one.name) : Fd();
+    if (!file) {
+        one.error = errno;
+        return folder && one.error == ENOENT;
+    }
+    const auto seen = walks_.mounts.file(file.get());
+    if (!tells_status(asked.call) || !seen || S_ISLNK(seen->mode)) return false;
+    if (!watch_status(asked, file.get(), *seen, one.ids)) return false;
+    one.status = status_of(file.get(), asked.call);
+    return !one.status.empty();
+}
+
+void Lookups::note_listed(const HomeProcess& process, const ForwardedCall& call,
+                          std::span<const std::byte> out) {
     const int64_t size = call.made.result;
     if (is_off_ || call.number != SYS_getdents64 || size <= 0) return;
     if (out.size() != piece_head + static_cast<size_t>(size)) return;
     const std::string link = "/proc/" + std::to_string(process.pid) + "/fd/" +
                              std::to_string(static_cast<int>(call.given[0]));
     const Fd directory(::open(link.c_str(), O_PATH | O_CLOEXEC));
-    if (!directory || !walks_.mounts.file(directory.get())) return;
-    const auto place = PathWalks::place_of(directory.get());
-    if (place) listings_.note(*place, out.subspan(piece_head));
+    if (directory) note_listing(directory.get(), out.subspan(piece_head));
+}
+
+void Lookups::note_listing(int directory, std::span<const std::byte> entries) {
+    if (is_off_ || !walks_.mounts.file(directory)) return;
+    const auto place = PathWalks::place_of(directory);
+    if (place) listings_.note(*place, entries);
+}
+
+bool Lookups::may_list(int directory) {
+    const auto seen = walks_.mounts.file(directory);
+    struct stat status {};
+    return seen && S_ISDIR(seen->mode) && fstat(directory, &status) == 0 &&
+           is_settled(*seen, status);
 }
 
 std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, HomeProcess& process,
                                               HomeThread& thread, const ForwardedCall& call,
                                               std::span<const std::byte> out) {
-    note_listing(process, call, out);
+    note_listed(process, call, out);
     if (!asked || !Delegations::all_at(process, thread)) return nullptr;
     if (!asked->made) look_for_changes();
+    if (asked->call.kind != Kind::directory) sequences_.note(asked->context, place_of(asked->call));
     auto offered = std::make_unique<OfferedLookup>();
     std::vector<uint32_t>& ids = offered->ids;
     ids = asked->way.ids;
@@ -441,10 +452,7 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     if (!found && asked->way.error == 0 && result >= 0) {
         switch (kind) {
             case Kind::status:
-            case Kind::extended_status:
-                asked->may_open = asked->as_us && home_.delegations.nobody_notices();
-                found = find_status(*asked, out, *offered);
-                break;
+            case Kind::extended_status: found = find_status(*asked, out, *offered); break;
             case Kind::directory: found = true; break;
             case Kind::exists:
             case Kind::link: found = find_name(*asked); break;
@@ -453,8 +461,9 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     }
     auto holds = [this](uint32_t id) { return names_.holds(id); };
     if (!found || changes_context(process.pid) || !std::ranges::all_of(ids, holds)) return nullptr;
+    if (asked->as_us) foretell(*asked, *offered);
     for (const uint32_t id : ids) names_.note_told(id);
-    for (const OfferedLookup::Neighbour& one : offered->neighbours) {
+    for (const OfferedLookup::Ahead& one : offered->others) {
         for (const uint32_t id : one.ids) names_.note_told(id);
     }
     if (kind == Kind::open) {

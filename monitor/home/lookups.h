@@ -7,12 +7,14 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "base/fd.h"
 #include "monitor/home/listings.h"
+#include "monitor/home/lookup_sequences.h"
 #include "monitor/home/part.h"
 #include "monitor/home/path_walks.h"
 #include "monitor/home/unopened_files.h"
@@ -31,16 +33,19 @@ namespace gpr::home {
 struct OfferedLookup {
     std::vector<uint32_t> ids;
     bool absent = false;
+    bool is_link = false;  // the status is that of a link itself
     uint32_t spare = 0;
     uint32_t serial = 0;
-    // What the same call would tell of other files of the directory.
-    struct Neighbour {
+    // What the same call would tell of another path.
+    struct Ahead {
+        std::string directory;  // with a slash at its end; "": that of the call
         std::string name;
-        std::vector<uint32_t> ids;  // besides those that the answer itself and it have in common
+        std::vector<uint32_t> ids;  // of that of the call: besides those that both have in common
         std::vector<std::byte> status;
+        int error = 0;  // ENOENT, ENOTDIR
     };
     size_t common_ids = 0;  // so many, the first of `ids`
-    std::vector<Neighbour> neighbours;
+    std::vector<Ahead> others;
 
     void put(wire::Lookup::Builder to) const;
 };
@@ -64,10 +69,10 @@ public:
         PathWalks::Way way;
         uint32_t context = 0;
         uint32_t name_id = 0;
-        bool as_us = false;     // the caller may do what we may
-        bool made = false;      // by make(), after all that has been heard of
-        uint32_t spare = 0;     // then, of an open
-        bool may_open = false;  // regular files, for a moment
+        bool as_us = false;            // the caller may do what we may
+        bool made = false;             // by make(), after all that has been heard of
+        uint32_t spare = 0;            // then, of an open
+        std::optional<bool> may_open;  // regular files, for a moment; known once it is asked
     };
     // Null: its answer is not to be remembered.
     std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
@@ -78,6 +83,11 @@ public:
     std::unique_ptr<OfferedLookup> offer(std::unique_ptr<Asked> asked, HomeProcess& process,
                                          HomeThread& thread, const ForwardedCall& call,
                                          std::span<const std::byte> out);
+
+    // Entries of a directory have been told (getdents64(2)).
+    void note_listing(int directory, std::span<const std::byte> entries);
+    // Whether nobody can tell that a directory has been listed.
+    [[nodiscard]] bool may_list(int directory);
 
 private:
     struct Context {
@@ -90,14 +100,18 @@ private:
     [[nodiscard]] bool sees_what_we_see(const HomeProcess& process) const;
     [[nodiscard]] bool changes_context(pid_t pid) const;
     void read_changes();
+    Fd open_at_once(int directory, const std::string& name);
     bool find_nothing(const Asked& asked, int64_t result) const;
     bool find_name(const Asked& asked);
-    bool find_status(const Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
-    bool watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
+    bool find_status(Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
+    bool watch_status(Asked& asked, int file, const LocalMounts::File& seen,
                       std::vector<uint32_t>& ids);
-    void find_neighbours(const Asked& asked, OfferedLookup& offered);
-    void note_listing(const HomeProcess& process, const ForwardedCall& call,
-                      std::span<const std::byte> out);
+    // What to send ahead.
+    void find_listed(Asked& asked, OfferedLookup& offered);
+    void foretell(Asked& asked, OfferedLookup& offered);
+    bool look_ahead(Asked& asked, const std::string& directory, OfferedLookup::Ahead& one);
+    void note_listed(const HomeProcess& process, const ForwardedCall& call,
+                     std::span<const std::byte> out);
     void clear();
     void tell(const WatchedNames::Gone& gone);
 
@@ -106,6 +120,7 @@ private:
     PathWalks walks_{names_};
     UnopenedFiles unopened_{names_};
     Listings listings_;
+    LookupSequences sequences_;
     std::map<pid_t, Context> contexts_;
     Fd mounts_;  // /proc/self/mountinfo, and again for the loop
     Fd mounts_in_loop_;

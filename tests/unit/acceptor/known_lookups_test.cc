@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <sys/syscall.h>
 
+#include <array>
 #include <cstring>
 
 using namespace gpr;
@@ -38,7 +39,8 @@ bool knows(KnownLookups& known, const MarshalledCall& call, int64_t result,
 
 void keep(KnownLookups& known, const MarshalledCall& call, int64_t result,
           std::initializer_list<uint32_t> ids) {
-    known.keep(call, {result, {}}, result < 0, std::vector<uint32_t>(ids), noon);
+    const auto which = result < 0 ? KnownLookups::For::path : KnownLookups::For::call;
+    known.keep(call, {result, {}}, which, std::vector<uint32_t>(ids), noon);
 }
 
 }  // namespace
@@ -54,6 +56,37 @@ TEST_CASE("an answer is for the same call about the same path") {
     CHECK_FALSE(knows(known, status_of("/a", AT_SYMLINK_NOFOLLOW), 0));
     CHECK_FALSE(knows(known, status_of("/b"), 0));
     CHECK_FALSE(knows(known, call_of(SYS_stat, {0x1000, 0x2000}, "/a"), 0));
+}
+
+TEST_CASE("of what is no link a status is the same whether links are followed") {
+    const auto lstat = [](const char* path) { return call_of(SYS_lstat, {0x1000, 0x2000}, path); };
+    const auto stat = [](const char* path) { return call_of(SYS_stat, {0x1000, 0x2000}, path); };
+    const std::array<uint32_t, 1> ids{1};
+    KnownLookups known;
+    auto keep_file = [&](const MarshalledCall& call) {
+        known.keep(call, {0, {}}, KnownLookups::For::file, ids, noon);
+    };
+    keep_file(status_of("/a"));
+    keep_file(status_of("/b", AT_SYMLINK_NOFOLLOW));
+    for (const char* path : {"/a", "/b"}) {
+        CHECK(knows(known, status_of(path), 0));
+        CHECK(knows(known, status_of(path, AT_SYMLINK_NOFOLLOW), 0));
+        CHECK_FALSE(knows(known, status_of(path, AT_NO_AUTOMOUNT), 0));
+        CHECK_FALSE(knows(known, stat(path), 0));
+    }
+    keep_file(lstat("/a"));
+    CHECK(knows(known, stat("/a"), 0));
+    CHECK_FALSE(knows(known, lstat("/b"), 0));
+    const auto extended = [](uint64_t flags) {
+        return call_of(SYS_statx, {here, 0x1000, flags, 0x7ff, 0x2000}, "/a");
+    };
+    keep_file(extended(AT_SYMLINK_NOFOLLOW));
+    CHECK(knows(known, extended(0), 0));
+    keep(known, lstat("/link"), 0, {1});
+    CHECK(knows(known, lstat("/link"), 0));
+    CHECK_FALSE(knows(known, stat("/link"), 0));
+    known.forget(1);
+    CHECK(known.size() == 0);
 }
 
 TEST_CASE("an answer that has come again depends on what it came with") {

@@ -74,20 +74,35 @@ TEST_CASE("the path names something in a directory") {
     CHECK_FALSE(looks_up(SYS_stat, {}, std::string("a\0b", 3)));
 }
 
-TEST_CASE("the same call about a file beside it") {
-    auto path_beside = [](const std::string& path, std::string_view name) {
-        const auto other = beside(call_of(SYS_stat, {}, path), name);
+TEST_CASE("the same call about another path") {
+    auto path_of = [](std::string_view path) {
+        const auto other = with_path(call_of(SYS_stat, {}, "/a"), path);
         return other ? std::string(lookup_of(*other)->path) : "none";
     };
-    CHECK(path_beside("/a/b", "c") == "/a/c");
-    CHECK(path_beside("b", "longer") == "longer");
-    CHECK(path_beside("/b", "c") == "/c");
-    CHECK(path_beside("a//b", "c") == "a//c");
-    for (const char* name : {"", ".", "..", "a/b", "/"}) CHECK(path_beside("/a", name) == "none");
-    CHECK(path_beside("/a/", "b") == "none");
-    CHECK(path_beside("/a", std::string_view("b\0c", 3)) == "none");
-    CHECK(path_beside("/a", std::string(600, 'b')) == "none");
-    CHECK_FALSE(beside(call_of(SYS_getcwd, {}, ""), "a"));
+    for (const char* path : {"/a/c", "longer", "a//c", "../c"}) CHECK(path_of(path) == path);
+    for (const char* path : {"", ".", "a/..", "a/", "/"}) CHECK(path_of(path) == "none");
+    CHECK(path_of(std::string_view("b\0c", 3)) == "none");
+    CHECK(path_of(std::string(600, 'b')) == "none");
+    CHECK_FALSE(with_path(call_of(SYS_getcwd, {}, ""), "a"));
+    CHECK(directory_part("/a/b") == "/a/");
+    CHECK(directory_part("a//b") == "a//");
+    CHECK(directory_part("/b") == "/");
+    CHECK(directory_part("b").empty());
+}
+
+TEST_CASE("an answer is made for the place where the call has room for it") {
+    MarshalledCall call = call_of(SYS_stat, {}, "/a");
+    const std::vector<std::byte> status(144, std::byte{7});
+    CHECK(answer_with(call, status).empty());
+    call.pieces.push_back({.in_length = 3});
+    call.pieces.push_back({.capacity = 144, .slot = 1, .returned = Returned::success});
+    const auto answer = answer_with(call, status);
+    REQUIRE(answer.size() == 8 + 144);
+    const auto taken = scatter(call, answer);
+    REQUIRE(taken);
+    REQUIRE(taken->writes.size() == 1);
+    CHECK(std::ranges::equal(taken->writes[0].bytes, status));
+    CHECK(answer_with(call, std::vector<std::byte>(145)).empty());
 }
 
 TEST_CASE("calls that change what a process finds") {
