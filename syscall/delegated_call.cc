@@ -32,6 +32,7 @@ bool needs_back(uint32_t number, const uint64_t* args, int descriptor) {
             return !details_of(number).transfer.at_offset &&
                    uses_descriptor(number, args, descriptor);
         case OnDelegated::gives_back:
+        case OnDelegated::lists:
         case OnDelegated::seeks: return uses_descriptor(number, args, descriptor);
         default: return false;
     }

@@ -60,6 +60,7 @@ enum class OnDelegated : uint8_t {
     gives_back_all,
     keeps,  // uses neither the file's offset, nor makes another descriptor of it
     reads,
+    lists,  // getdents64(2)
     seeks,
     status,     // fstat(2)
     status_at,  // fstatat(2)

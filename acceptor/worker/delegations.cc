@@ -66,6 +66,16 @@ bool is_of_descriptor(const MarshalledCall& call) {
            call.in_bytes[0] == std::byte{0};
 }
 
+// Home knows what else the file system says.
+bool can_answer(OnDelegated use, bool of_directory) {
+    switch (use) {
+        case OnDelegated::lists: return of_directory;
+        case OnDelegated::reads:
+        case OnDelegated::ioctl: return !of_directory;
+        default: return true;
+    }
+}
+
 }  // namespace
 
 bool Delegations::wants(const RemoteProcess& process, const RemoteThread& thread,
@@ -98,8 +108,9 @@ void Delegations::note(RemoteThread& thread, wire::CallReply::Reader reply,
         return;
     }
     std::memcpy(&status, status_bytes.begin(), sizeof status);
-    if (!S_ISREG(status.st_mode) || status.st_size < 0) {
-        worker_.link.close("it delegates what is not a regular file");
+    const bool is_directory = S_ISDIR(status.st_mode);
+    if (!(is_directory || S_ISREG(status.st_mode)) || status.st_size < 0) {
+        worker_.link.close("it delegates what is neither a regular file nor a directory");
         return;
     }
     const auto begin = raw.end() - static_cast<ptrdiff_t>(delegation.getContent());
@@ -133,7 +144,12 @@ Task<bool> Delegations::answer(RemoteProcess& process, RemoteThread& thread, Not
     const int number = static_cast<int>(n.args[0]);
     auto found = process.delegated.find(number);
     if (found == process.delegated.end()) co_return false;
+    if (!can_answer(use, found->second->is_directory())) {
+        give_back(process, number);
+        co_return false;
+    }
     switch (use) {
+        case OnDelegated::lists: co_return co_await list(process, thread, n, number);
         case OnDelegated::reads: co_return co_await read(process, thread, n, number);
         case OnDelegated::status:
         case OnDelegated::status_at: co_return co_await give_status(process, thread, n, number);
@@ -196,6 +212,46 @@ Task<bool> Delegations::read(RemoteProcess& process, RemoteThread& thread, Notif
         const bool came = co_await fetch(process, thread, number, at, room);
         if (worker_.find_thread(pid, tid) != &thread) co_return true;
         if (!came) break;
+    }
+    if (find(pid, number, id)) give_back(process, number);
+    co_return false;
+}
+
+// Of entries that reach memory which cannot be written the ones before are told.
+Task<bool> Delegations::list(RemoteProcess& process, RemoteThread& thread, Notification n,
+                             int number) {
+    const pid_t pid = process.pid, tid = thread.tid;
+    const uint64_t id = process.delegated.at(number)->id();
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    bool met_shared = false;
+    auto marshalled = co_await worker_.forwarding.marshal_here(process, n, true, &met_shared);
+    if (worker_.find_thread(pid, tid) != &thread) co_return true;
+    auto* sent = marshalled ? std::get_if<MarshalledCall>(&*marshalled) : nullptr;
+    uint64_t room = sent ? room_in(*sent) : 0;
+    for (int64_t result = 0; room > 0;) {
+        DelegatedFile* file = find(pid, number, id);
+        if (!file) co_return false;
+        const auto data = file->entries(room);
+        if (!data) {
+            if (result < 0) end_call(thread, n, result);
+            if (result < 0) co_return true;
+            break;
+        }
+        const uint64_t at = file->offset(), data_bytes = data->size();
+        std::vector<std::byte> out = spread(*sent, *data);
+        file->advance(data_bytes);
+        const uint64_t end = file->offset();
+        result = static_cast<int64_t>(data_bytes);
+        result = co_await worker_.forwarding.write_answer(*fragment, *sent, out, result);
+        if (worker_.find_thread(pid, tid) != &thread) co_return true;
+        file = find(pid, number, id);
+        const bool moved = file && file->offset() == end;
+        if (result < 0 && moved) file->seek(static_cast<int64_t>(at), SEEK_SET);
+        const Address to{n.args[1]}, last = Address{(to + (data_bytes - 1)).page()};
+        room = last > to ? last - to : 0;
+        if (result == -EFAULT && room > 0) continue;
+        end_call(thread, n, result);
+        co_return true;
     }
     if (find(pid, number, id)) give_back(process, number);
     co_return false;

@@ -43,6 +43,7 @@ public:
 
 private:
     Task<bool> read(RemoteProcess& process, RemoteThread& thread, Notification n, int number);
+    Task<bool> list(RemoteProcess& process, RemoteThread& thread, Notification n, int number);
     bool close(RemoteProcess& process, RemoteThread& thread, const Notification& n);
     Task<bool> give_status(RemoteProcess& process, RemoteThread& thread, Notification n,
                            int number);

@@ -5,7 +5,6 @@
 #include <linux/magic.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/inotify.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -18,6 +17,7 @@
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 #include "monitor/home/lookups.h"
+#include "monitor/home/open_file_watches.h"
 #include "syscall/delegated_call.h"
 
 namespace gpr::home {
@@ -39,21 +39,27 @@ bool is_local(int fd) {
 }
 
 bool is_plain_reader(int fd) {
-    constexpr int harmless = O_NOATIME | O_NOFOLLOW | O_NONBLOCK | 0100000;  // O_LARGEFILE
+    constexpr int large_file = 0100000;
+    constexpr int harmless = O_NOATIME | O_NOFOLLOW | O_NONBLOCK | O_DIRECTORY | large_file;
     const int flags = fcntl(fd, F_GETFL);
     return flags >= 0 && (flags & ~harmless) == O_RDONLY;
 }
-
-bool holds_lease(int fd) { return fcntl(fd, F_GETLEASE) == F_RDLCK; }
 
 // Who watches files sees reading, too, and home reads in advance.
 bool will_watch(uint32_t number) {
     return number == SYS_inotify_init || number == SYS_inotify_init1 || number == SYS_fanotify_init;
 }
 
-// Opening a file breaks a lease on it.
-bool will_lease(uint32_t number, const uint64_t* args) {
-    return number == SYS_fcntl && static_cast<int>(args[1]) == F_SETLEASE;
+// Opening a file breaks a lease on it, and listing a directory signals who wants to be notified.
+bool will_notice(uint32_t number, const uint64_t* args) {
+    if (number != SYS_fcntl) return will_watch(number);
+    const auto command = static_cast<int>(args[1]);
+    return command == F_SETLEASE || command == F_NOTIFY;
+}
+
+// In a way that neither a lease nor inotify tells.
+bool changes_status(uint32_t number, const uint64_t* args) {
+    return on_lookups(number, args) == OnLookups::forgets_all;
 }
 
 // From where the file begins. Empty: that would take until a disk has it, for which the shadow can
@@ -81,71 +87,34 @@ void OfferedFile::put(wire::Delegation::Builder to, FrameBuilder& frame) const {
     if (!content.empty()) frame.add_raw(content);
 }
 
-// Inotify watches; one inode has one watch, however often it is delegated.
-class Delegations::Watched {
-public:
-    Watched() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)) {}
-
-    [[nodiscard]] int fd() const { return fd_.get(); }
-    [[nodiscard]] bool empty() const { return uses_.empty(); }
-    int add(int file) {
-        const std::string link = "/proc/self/fd/" + std::to_string(file);
-        // Opening with O_RDONLY | O_TRUNC changes content and breaks no lease: IN_MODIFY.
-        constexpr uint32_t changes = IN_ATTRIB | IN_MOVE_SELF | IN_MODIFY;
-        const int watch = inotify_add_watch(fd_.get(), link.c_str(), changes);
-        if (watch >= 0) uses_[watch]++;
-        return watch;
-    }
-    void remove(int watch) {
-        auto it = uses_.find(watch);
-        if (it == uses_.end() || --it->second > 0) return;
-        uses_.erase(it);
-        inotify_rm_watch(fd_.get(), watch);
-    }
-    // The watches that have seen something. -1: perhaps all, as the queue was full.
-    std::vector<int> take_changed() {
-        std::vector<int> changed;
-        alignas(inotify_event) std::array<char, 4096> events;
-        for (;;) {
-            const ssize_t got = ::read(fd_.get(), events.data(), events.size());
-            if (got <= 0) return changed;
-            for (size_t at = 0; at < static_cast<size_t>(got);) {
-                const auto* event = reinterpret_cast<const inotify_event*>(events.data() + at);
-                if (!(event->mask & IN_IGNORED)) changed.push_back(event->wd);
-                at += sizeof *event + event->len;
-            }
-        }
-    }
-
-private:
-    Fd fd_;
-    std::map<int, int> uses_;
-};
-
 struct Delegations::Held {
     enum class State : uint8_t { prepared, spoilt, given, recalled };
 
-    Held(Watched& all, Fd its) : watched(all), file(std::move(its)) {}
+    Held(OpenFileWatches& all, Fd its) : watched(all), file(std::move(its)) {}
     ~Held() {
-        if (watch >= 0) watched.remove(watch);
+        for (const int each : watches) watched.remove(each);
         if (!leased) return;
         fcntl(file.get(), F_SETLEASE, F_UNLCK);
         fcntl(file.get(), F_SETOWN, 0);  // as the program left it
     }
     Held(const Held&) = delete;
     Held& operator=(const Held&) = delete;
+    [[nodiscard]] bool holds() const { return !leased || fcntl(file.get(), F_GETLEASE) == F_RDLCK; }
 
-    Watched& watched;
+    OpenFileWatches& watched;
     Fd file;  // the program's own open file
     uint64_t id = 0;
     NodeId node = directory_node;
-    int watch = -1;
-    bool leased = false;
+    std::vector<int> watches;
+    bool leased = false;  // a regular file: always
     State state = State::prepared;
 };
 
 Delegations::Delegations(Home& home)
-    : home_(home), sleepers_(home), watched_(std::make_unique<Watched>()), changed_(home.loop) {
+    : home_(home),
+      sleepers_(home),
+      watched_(std::make_unique<OpenFileWatches>()),
+      changed_(home.loop) {
     sigset_t broken;
     sigemptyset(&broken);
     sigaddset(&broken, SIGIO);
@@ -183,12 +152,12 @@ bool Delegations::nobody_notices() {
 
 Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments args) {
     home_.lookups.before_call(pid, number, args.data());
-    const bool watches = will_watch(number) || will_lease(number, args.data());
-    is_off_ = is_off_ || watches;
-    const bool of_anybody = watches || number == SYS_pidfd_getfd;
+    const bool notices = will_notice(number, args.data());
+    is_off_ = is_off_ || notices;
+    const bool all = notices || changes_status(number, args.data());
+    const bool of_anybody = all || number == SYS_pidfd_getfd;
     auto conflicts = [&](pid_t owner, int descriptor) {
-        return watches ||
-               ((of_anybody || owner == pid) && needs_back(number, args.data(), descriptor));
+        return all || ((of_anybody || owner == pid) && needs_back(number, args.data(), descriptor));
     };
     auto closes = [&] { return of_anybody ? !closing_.empty() : closing_.contains(pid); };
     while (recall_if(conflicts) || closes()) co_await changed_.wait();
@@ -247,7 +216,7 @@ void Delegations::on_break() {
     signalfd_siginfo taken{};
     while (::read(breaks_.get(), &taken, sizeof taken) > 0) {
     }
-    recall_held([](const Held& held) { return !holds_lease(held.file.get()); });
+    recall_held([](const Held& held) { return !held.holds(); });
 }
 
 void Delegations::look_for_changes() {
@@ -259,7 +228,9 @@ void Delegations::recall_changed() {
     const std::vector<int> changed = watched_->take_changed();
     if (changed.empty()) return;
     auto has_changed = [&](const Held& held) {
-        return std::ranges::any_of(changed, [&](int w) { return w < 0 || w == held.watch; });
+        return std::ranges::any_of(changed, [&](int w) {
+            return w < 0 || std::ranges::find(held.watches, w) != held.watches.end();
+        });
     };
     recall_held(has_changed);
 }
@@ -347,6 +318,7 @@ bool Delegations::may_offer(const HomeProcess& process, const HomeThread& thread
                             int number) const {
     if (!all_at(process, thread)) return false;
     return std::ranges::none_of(served_, [&](const Served& call) {
+        if (changes_status(call.number, call.args.data())) return true;
         const bool concerns = call.pid == process.pid || call.number == SYS_pidfd_getfd;
         return concerns && needs_back(call.number, call.args.data(), number);
     });
@@ -362,26 +334,79 @@ void Delegations::note_special_file(int fd) {
     if (std::string_view(path.data()).find("/fdinfo") != std::string_view::npos) is_off_ = true;
 }
 
+bool Delegations::watch(Held& held, bool is_directory) {
+    const int fd = held.file.get();
+    auto note = [&held](int watch) {
+        if (watch >= 0) held.watches.push_back(watch);
+        return watch >= 0;
+    };
+    if (!is_directory) return note(watched_->add_file(fd));
+    return note(watched_->add_directory(fd)) && note(watched_->add_above(fd));
+}
+
 std::unique_ptr<Delegations::Held> Delegations::take(const HomeProcess& process, NodeId node,
                                                      int number) {
     auto held = std::make_unique<Held>(*watched_, descriptor_of(process.pid, number));
     const int fd = held->file.get();
     struct stat status {};
     if (fd < 0 || fstat(fd, &status) != 0) return nullptr;
-    if (!S_ISREG(status.st_mode) || !is_local(fd)) {
+    const bool is_directory = S_ISDIR(status.st_mode);
+    if (!(is_directory || S_ISREG(status.st_mode)) || !is_local(fd)) {
         note_special_file(fd);
         return nullptr;
     }
     // Who has made a memfd, or other memory without a name, does not count as a writer of it.
     if (status.st_nlink == 0) return nullptr;
     if (!is_plain_reader(fd) || shares_descriptors(process.pid)) return nullptr;
-    held->leased = fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
-    if (!held->leased) return nullptr;
-    held->watch = watched_->add(fd);
-    if (held->watch < 0) return nullptr;
+    held->leased = !is_directory && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
+    if (is_directory ? !home_.lookups.may_list(fd) : !held->leased) return nullptr;
+    if (!watch(*held, is_directory)) return nullptr;
     held->id = ++last_id_;
     held->node = node;
     return held;
+}
+
+// Without its head a file can be read, too.
+Task<void> Delegations::read_head(OfferedFile& offered, StubThread& shadow, int number, int fd) {
+    struct stat status {};
+    fstat(fd, &status);
+    const int64_t wanted = status.st_size <= whole_content ? status.st_size : head_content;
+    offered.content = read_cached(fd, static_cast<size_t>(wanted));
+    if (wanted == 0 || !offered.content.empty()) co_return;
+    const Address bounce = Mailbox::bounce_address(shadow.slot());
+    std::vector<gpr::Call> calls{
+        {SYS_pread64,
+         {static_cast<uint64_t>(number), bounce.value, static_cast<uint64_t>(wanted), 0}}};
+    co_await shadow.run_locked(calls);
+    if (shadow.dead() || calls[0].result != wanted) co_return;
+    offered.content.resize(static_cast<size_t>(wanted));
+    shadow.bounce().read(0, offered.content);
+}
+
+// All of its entries. The offset is at the beginning again. False: there are too many.
+Task<bool> Delegations::list(OfferedFile& offered, StubThread& shadow, int number, int fd) {
+    constexpr size_t turns = 4, at_once = whole_content / turns;
+    const Address bounce = Mailbox::bounce_address(shadow.slot());
+    const auto file = static_cast<uint64_t>(number);
+    std::vector<gpr::Call> calls;
+    for (size_t i = 0; i < turns; i++) {
+        calls.push_back({SYS_getdents64, {file, bounce.value + i * at_once, at_once}});
+    }
+    calls.push_back({SYS_lseek, {file, 0, SEEK_SET}});
+    co_await shadow.run_locked(calls);
+    if (shadow.dead()) co_return false;
+    for (size_t i = 0; i < turns; i++) {
+        const int64_t got = calls[i].result;
+        if (got < 0 || got > static_cast<int64_t>(at_once)) co_return false;
+        if (got == 0) {
+            home_.lookups.note_listing(fd, offered.content);
+            co_return true;
+        }
+        const size_t before = offered.content.size();
+        offered.content.resize(before + static_cast<size_t>(got));
+        shadow.bounce().read(i * at_once, std::span(offered.content).subspan(before));
+    }
+    co_return false;
 }
 
 Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, HomeThread& thread,
@@ -407,20 +432,11 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
     offered->id = held->id;
     const int fd = held->file.get();
     files_[pid][number] = std::move(held);
-    struct stat status {};
-    fstat(fd, &status);
-    const int64_t wanted = status.st_size <= whole_content ? status.st_size : head_content;
-    offered->content = read_cached(fd, static_cast<size_t>(wanted));
-    if (wanted > 0 && offered->content.empty()) {
-        const Address bounce = Mailbox::bounce_address(call.shadow->slot());
-        std::vector<gpr::Call> calls{
-            {SYS_pread64,
-             {static_cast<uint64_t>(number), bounce.value, static_cast<uint64_t>(wanted), 0}}};
-        co_await call.shadow->run_locked(calls);
-        if (!call.shadow->dead() && calls[0].result == wanted) {
-            offered->content.resize(static_cast<size_t>(wanted));
-            call.shadow->bounce().read(0, offered->content);
-        }
+    bool complete = true;
+    if (files_[pid][number]->leased) {
+        co_await read_head(*offered, *call.shadow, number, fd);
+    } else {
+        complete = co_await list(*offered, *call.shadow, number, fd);
     }
     // It is gone if meanwhile anything happened for which it would have been recalled.
     look_for_changes();
@@ -430,8 +446,8 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
         co_return nullptr;
     }
     Held& still = *at->second;
-    const bool holds = still.state == Held::State::prepared && !call.shadow->dead() &&
-                       may_offer(process, thread, number) && holds_lease(still.file.get()) &&
+    const bool holds = complete && still.state == Held::State::prepared && !call.shadow->dead() &&
+                       may_offer(process, thread, number) && still.holds() &&
                        lseek(still.file.get(), 0, SEEK_CUR) == 0 &&
                        fstat(still.file.get(), &offered->status) == 0;
     if (!holds) {

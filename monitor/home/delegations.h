@@ -1,10 +1,12 @@
-// Read delegation: an acceptor answers for regular files that its threads have opened for reading,
-// until something could tell the difference. docs/decisions/0068-read-delegation.md
+// Read delegation: an acceptor answers for regular files and directories that its threads have
+// opened for reading, until something could tell the difference.
+// docs/decisions/0068-read-delegation.md
 //
 // A lease on the open file (fcntl(2), F_RDLCK) says that its content holds: home's kernel makes who
 // wants to write wait until home has the file back from the acceptor. Status that changes without
 // an open (chmod, link, unlink) is watched by inotify; home looks before it sends anything, so that
-// the acceptor never hears of what came after such a change before it has lost the file.
+// the acceptor never hears of what came after such a change before it has lost the file. Of a
+// directory inotify tells every change.
 //
 // The acceptor keeps the offset. So it has a file only while nobody else can use the descriptor:
 // one process has it, all threads of which are at that acceptor, and every call of these that uses
@@ -43,11 +45,13 @@ namespace gpr::home {
 struct OfferedFile {
     uint64_t id = 0;
     struct stat status {};
-    std::vector<std::byte> content;  // what it begins with
+    std::vector<std::byte> content;  // what it begins with; of a directory all entries
 
     // frame: of the answer that tells of it, which must not outlive this.
     void put(wire::Delegation::Builder to, FrameBuilder& frame) const;
 };
+
+class OpenFileWatches;
 
 class Delegations {
 public:
@@ -104,7 +108,6 @@ public:
 
 private:
     struct Held;
-    class Watched;
     using Files = std::map<int, std::unique_ptr<Held>>;  // by descriptor
 
     // What does not depend on where threads are.
@@ -113,6 +116,9 @@ private:
                                  int number) const;
     [[nodiscard]] bool shares_descriptors(pid_t pid) const;
     std::unique_ptr<Held> take(const HomeProcess& process, NodeId node, int number);
+    static Task<void> read_head(OfferedFile& offered, StubThread& shadow, int number, int fd);
+    Task<bool> list(OfferedFile& offered, StubThread& shadow, int number, int fd);
+    bool watch(Held& held, bool is_directory);
     void note_special_file(int fd);
     Task<void> close(pid_t pid, int number);
     [[nodiscard]] std::shared_ptr<StubThread> idle_shadow(pid_t pid) const;
@@ -127,7 +133,7 @@ private:
     Home& home_;
     Sleepers sleepers_;
     std::list<Served> served_;
-    std::unique_ptr<Watched> watched_;
+    std::unique_ptr<OpenFileWatches> watched_;
     std::map<pid_t, Files> files_;  // which use it to their end
     std::map<pid_t, int> closing_;  // how many descriptors, by process
     uint64_t last_id_ = 0;
