@@ -25,6 +25,7 @@ namespace gpr::home {
 namespace {
 
 constexpr size_t most_files = 256;            // of the session
+constexpr unsigned most_unlisted = 8;         // directories of a process, sent in vain
 constexpr int64_t whole_content = 128 << 10;  // bytes; of a larger file its head is sent
 constexpr int64_t head_content = 16 << 10;
 
@@ -239,12 +240,19 @@ void Delegations::on_return(wire::FileReturn::Reader back) {
     Held* held = find(back.getPid(), back.getNumber(), back.getId());
     if (!held) return;
     const bool closed = back.getOffset() == file_is_closed;
+    if (!held->leased) note_use(back.getPid(), closed || back.getOffset() != 0);
     if (!closed && back.getOffset() != offset_is_unchanged) {
         lseek(held->file.get(), static_cast<off_t>(back.getOffset()), SEEK_SET);
     }
     files_[back.getPid()].erase(back.getNumber());
     changed_.notify_all();
     if (closed) spawn(close(back.getPid(), back.getNumber()));
+}
+
+// Walks through a tree (fts(3)) duplicate each directory first: it comes back as it went.
+void Delegations::note_use(pid_t pid, bool listed) {
+    unsigned& unlisted = unlisted_[pid];
+    unlisted = listed ? unlisted / 2 : unlisted + 1;
 }
 
 // The shadow of any thread can do it. That of the caller is idle, unless its next call waits for
@@ -275,6 +283,7 @@ std::shared_ptr<StubThread> Delegations::idle_shadow(pid_t pid) const {
 void Delegations::forget(pid_t pid) {
     home_.lookups.forget(pid);
     watchers_.forget(pid);
+    unlisted_.erase(pid);
     if (files_.erase(pid) > 0) changed_.notify_all();
 }
 
@@ -358,6 +367,7 @@ std::unique_ptr<Delegations::Held> Delegations::take(const HomeProcess& process,
     // Who has made a memfd, or other memory without a name, does not count as a writer of it.
     if (status.st_nlink == 0) return nullptr;
     if (!is_plain_reader(fd) || shares_descriptors(process.pid)) return nullptr;
+    if (is_directory && unlisted_[process.pid] > most_unlisted) return nullptr;
     held->leased = !is_directory && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
     if (is_directory ? !home_.lookups.may_list(fd) : !held->leased) return nullptr;
     if (!watch(*held, is_directory)) return nullptr;

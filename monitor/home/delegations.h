@@ -120,6 +120,7 @@ private:
     Task<bool> list(OfferedFile& offered, StubThread& shadow, int number, int fd);
     bool watch(Held& held, bool is_directory);
     void note_special_file(int fd);
+    void note_use(pid_t pid, bool listed);
     Task<void> close(pid_t pid, int number);
     [[nodiscard]] std::shared_ptr<StubThread> idle_shadow(pid_t pid) const;
     void recall(pid_t pid, int number, Held& held);
@@ -134,8 +135,9 @@ private:
     Sleepers sleepers_;
     std::list<Served> served_;
     std::unique_ptr<OpenFileWatches> watched_;
-    std::map<pid_t, Files> files_;  // which use it to their end
-    std::map<pid_t, int> closing_;  // how many descriptors, by process
+    std::map<pid_t, Files> files_;        // which use it to their end
+    std::map<pid_t, int> closing_;        // how many descriptors, by process
+    std::map<pid_t, unsigned> unlisted_;  // directories that came back unlisted, for the most part
     uint64_t last_id_ = 0;
     bool is_off_ = false;  // somebody looks at offsets, watches files, or has a lease
     FileWatchers watchers_;
