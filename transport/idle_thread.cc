@@ -71,6 +71,7 @@ void IdleThread::serve() {
         waiting_.pop_front();
         lock.unlock();
         job.work(stopped_);
+        job.work = nullptr;  // what it holds may take long to end
         lock.lock();
         done_.push_back(std::move(job.done));
         // Who hears the bell may run at once in our place, and wants the mutex.

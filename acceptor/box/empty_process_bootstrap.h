@@ -31,7 +31,9 @@ struct Bootstrap {
     BootstrapReport& report;
 };
 
-// Turns the calling process, a fork of the worker with one thread, into an empty process.
+// Turns the calling process, a fork of the worker, into an empty process. The worker may have a
+// thread beside the one that forks (transport/idle_thread.h), which may hold the lock of malloc():
+// on the way to success nothing is allocated.
 [[noreturn]] void bootstrap_empty_process(const Bootstrap& bootstrap);
 
 // Waits until the child is in the stub. An error says why it failed, died or took too long.

@@ -232,20 +232,24 @@ void Contents::on_piece(const Frame& frame) {
     if (!incoming_ || asked_bytes_ == 0 || digest != incoming_->digest()) return;
     const auto raw = frame->raw();
     if (raw.size() != std::exchange(asked_bytes_, 0u)) return fetch_next();
+    const auto took = std::chrono::steady_clock::now() - asked_;
     auto bytes = std::make_shared<std::vector<std::byte>>(raw.begin(), raw.end());
     auto appended = std::make_shared<bool>(false);
     const bool begun = thread_.run(
         [to = incoming_, bytes, appended](const auto&) { *appended = to->append(*bytes); },
-        [this, appended] { ask_later(*appended); });
-    if (!begun) fetch_next();
+        [this, appended, took] {
+            if (!*appended) return fetch_next();
+            const bool more = incoming_->missing() > 0;
+            worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause_share * took),
+                               [this, more] { more ? ask() : check(); });
+        });
+    if (!begun) give_up_fetching();
 }
 
-void Contents::ask_later(bool appended) {
-    if (!appended) return fetch_next();
-    const auto took = std::chrono::steady_clock::now() - asked_;
-    const bool more = incoming_->missing() > 0;
-    worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause_share * took),
-                       [this, more] { more ? ask() : check(); });
+// There can be no thread.
+void Contents::give_up_fetching() {
+    offers_.clear();
+    incoming_.reset();
 }
 
 void Contents::check() {
@@ -256,7 +260,7 @@ void Contents::check() {
             while (*verdict == unfinished && !stopped) *verdict = content->check_some();
         },
         [this, verdict] { conclude(*verdict); });
-    if (!begun) fetch_next();
+    if (!begun) give_up_fetching();
 }
 
 void Contents::conclude(IncomingContent::Verdict verdict) {

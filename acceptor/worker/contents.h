@@ -57,7 +57,7 @@ private:
     [[nodiscard]] bool is_worth_fetching(uint64_t size, const ContentDigest& digest) const;
     void look_later();
     void ask();
-    void ask_later(bool appended);
+    void give_up_fetching();
     void check();
     void conclude(IncomingContent::Verdict verdict);
     void keep(int synchronised);
