@@ -42,7 +42,9 @@ void keep_ahead(KnownLookups& known, const MarshalledCall& call, wire::LookupAhe
     const auto other = is_name ? with_path(call, path) : std::nullopt;
     if (!other) return;
     for (const uint32_t id : told.getIds()) ids.push_back(id);
-    if (told.getError() != 0) {
+    const auto asked = lookup_of(*other);
+    if (known.find(*other, *asked, KnownLookups::Clock::now())) return;  // told before
+    if (told.getError() == ENOENT || told.getError() == ENOTDIR) {
         return known.keep(*other, {-int64_t{told.getError()}, {}}, For::path, ids,
                           KnownLookups::Clock::now());
     }

@@ -238,7 +238,8 @@ std::unique_ptr<Lookups::Asked> Lookups::ask(HomeProcess& process, HomeThread& t
     return asked;
 }
 
-// Likewise. File systems in memory do not keep what is absent in the kernel's cache.
+// Without waiting for a disk. File systems in memory do not keep what is absent in the kernel's
+// cache.
 Fd Lookups::open_at_once(int directory, const std::string& name) {
     Fd file = open_cached(directory, name);
     if (file || errno != EAGAIN) return file;
@@ -305,10 +306,7 @@ bool Lookups::find_name(const Asked& asked) {
 bool Lookups::watch_status(Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
-        if (!asked.may_open) {
-            asked.may_open = asked.as_us && home_.delegations.nobody_notices();
-        }
-        const bool may_open = *asked.may_open && !is_shared(home_, file);
+        const bool may_open = asked.may_open && !is_shared(home_, file);
         const auto id = may_open ? unopened_.watch(file, seen) : std::nullopt;
         if (id) ids.push_back(*id);
         return id.has_value();
@@ -369,6 +367,8 @@ void Lookups::foretell(Asked& asked, OfferedLookup& offered) {
     const LookupSequences::Place place = place_of(asked.call);
     for (const LookupSequences::Place& next : sequences_.after(place, offered.absent)) {
         const bool is_same = next.directory == place.directory;
+        // No directory means that of the call.
+        if (next.directory.empty() && !is_same) return;
         if (next.directory.starts_with('/') != asked.call.path.starts_with('/')) return;
         const std::string path = PathWalks::join(PathWalks::parts(next.directory));
         const PathWalks::Way way = is_same ? asked.way : walks_.to_directory(asked.start, path);
@@ -388,8 +388,10 @@ void Lookups::foretell(Asked& asked, OfferedLookup& offered) {
                 return;
             }
         }
+        const bool ends = one.error == 0 && !is_same;
         offered.others.push_back(std::move(one));
         sequences_.note_told(asked.context, next);
+        if (ends) return;
     }
 }
 
@@ -428,8 +430,11 @@ void Lookups::note_listing(int directory, std::span<const std::byte> entries) {
 bool Lookups::may_list(int directory) {
     const auto seen = walks_.mounts.file(directory);
     struct stat status {};
-    return seen && S_ISDIR(seen->mode) && fstat(directory, &status) == 0 &&
-           is_settled(*seen, status);
+    struct statx about {};
+    const bool known = seen && S_ISDIR(seen->mode) && fstat(directory, &status) == 0 &&
+                       statx(directory, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, 0, &about) == 0;
+    const uint64_t is_root = about.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+    return known && !is_root && is_settled(*seen, status);
 }
 
 std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, HomeProcess& process,
@@ -447,6 +452,9 @@ std::unique_ptr<OfferedLookup> Lookups::offer(std::unique_ptr<Asked> asked, Home
     if (asked->name_id != 0) ids.push_back(asked->name_id);
     const int64_t result = call.made.result;
     const Kind kind = asked->call.kind;
+    // This may send something, before which changes are looked for.
+    asked->may_open =
+        asked->as_us && tells_status(asked->call) && home_.delegations.nobody_notices();
     offered->absent = kind != Kind::directory && find_nothing(*asked, result);
     bool found = offered->absent;
     if (!found && asked->way.error == 0 && result >= 0) {

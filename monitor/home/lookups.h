@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -69,10 +68,10 @@ public:
         PathWalks::Way way;
         uint32_t context = 0;
         uint32_t name_id = 0;
-        bool as_us = false;            // the caller may do what we may
-        bool made = false;             // by make(), after all that has been heard of
-        uint32_t spare = 0;            // then, of an open
-        std::optional<bool> may_open;  // regular files, for a moment; known once it is asked
+        bool as_us = false;     // the caller may do what we may
+        bool made = false;      // by make(), after all that has been heard of
+        uint32_t spare = 0;     // then, of an open
+        bool may_open = false;  // regular files, for a moment
     };
     // Null: its answer is not to be remembered.
     std::unique_ptr<Asked> ask(HomeProcess& process, HomeThread& thread, const ForwardedCall& call);
@@ -86,7 +85,8 @@ public:
 
     // Entries of a directory have been told (getdents64(2)).
     void note_listing(int directory, std::span<const std::byte> entries);
-    // Whether nobody can tell that a directory has been listed.
+    // Whether nobody can tell that a directory has been listed. Not the root of a mount: what is
+    // above it there is not what is above the directory.
     [[nodiscard]] bool may_list(int directory);
 
 private:
