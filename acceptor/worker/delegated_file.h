@@ -4,6 +4,7 @@
 
 #include <sys/stat.h>
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -14,11 +15,14 @@ namespace gpr {
 
 class DelegatedFile {
 public:
+    using Clock = std::chrono::steady_clock;
+
     // content: what the file begins with; of a directory all its entries, struct linux_dirent64.
     DelegatedFile(uint64_t id, const struct stat& status, std::vector<std::byte> content)
         : id_(id), status_(status), content_(std::move(content)) {}
 
     [[nodiscard]] uint64_t id() const { return id_; }
+    [[nodiscard]] Clock::time_point since() const { return since_; }
     [[nodiscard]] const struct stat& status() const { return status_; }
     [[nodiscard]] bool is_directory() const { return S_ISDIR(status_.st_mode); }
     // Of a directory: as its file system counts it.
@@ -54,6 +58,7 @@ private:
     [[nodiscard]] uint64_t size() const { return static_cast<uint64_t>(status_.st_size); }
 
     uint64_t id_;
+    Clock::time_point since_ = Clock::now();
     struct stat status_;
     uint64_t offset_ = 0;
     uint64_t kept_at_ = 0;  // where content_ begins in the file

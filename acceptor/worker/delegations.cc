@@ -66,12 +66,17 @@ bool is_of_descriptor(const MarshalledCall& call) {
            call.in_bytes[0] == std::byte{0};
 }
 
-// Home knows what else the file system says.
-bool can_answer(OnDelegated use, bool of_directory) {
+// By then a directory's time of last access may change as it is listed (relatime).
+constexpr std::chrono::hours longest_of_directory{1};
+
+// Errors are told by home, which knows what the file system says.
+bool can_answer(OnDelegated use, const DelegatedFile& file) {
+    const auto now = DelegatedFile::Clock::now();
+    if (file.is_directory() && now - file.since() > longest_of_directory) return false;
     switch (use) {
-        case OnDelegated::lists: return of_directory;
+        case OnDelegated::lists: return file.is_directory();
         case OnDelegated::reads:
-        case OnDelegated::ioctl: return !of_directory;
+        case OnDelegated::ioctl: return !file.is_directory();
         default: return true;
     }
 }
@@ -144,7 +149,7 @@ Task<bool> Delegations::answer(RemoteProcess& process, RemoteThread& thread, Not
     const int number = static_cast<int>(n.args[0]);
     auto found = process.delegated.find(number);
     if (found == process.delegated.end()) co_return false;
-    if (!can_answer(use, found->second->is_directory())) {
+    if (!can_answer(use, *found->second)) {
         give_back(process, number);
         co_return false;
     }
@@ -243,10 +248,10 @@ Task<bool> Delegations::list(RemoteProcess& process, RemoteThread& thread, Notif
         const uint64_t end = file->offset();
         result = static_cast<int64_t>(data_bytes);
         result = co_await worker_.forwarding.write_answer(*fragment, *sent, out, result);
-        if (worker_.find_thread(pid, tid) != &thread) co_return true;
         file = find(pid, number, id);
         const bool moved = file && file->offset() == end;
         if (result < 0 && moved) file->seek(static_cast<int64_t>(at), SEEK_SET);
+        if (worker_.find_thread(pid, tid) != &thread) co_return true;
         const Address to{n.args[1]}, last = Address{(to + (data_bytes - 1)).page()};
         room = last > to ? last - to : 0;
         if (result == -EFAULT && room > 0) continue;

@@ -93,7 +93,8 @@ struct Delegations::Held {
 
     Held(OpenFileWatches& all, Fd its) : watched(all), file(std::move(its)) {}
     ~Held() {
-        for (const int each : watches) watched.remove(each);
+        if (watch >= 0) watched.remove(watch);
+        if (above >= 0) watched.remove(above);
         if (!leased) return;
         fcntl(file.get(), F_SETLEASE, F_UNLCK);
         fcntl(file.get(), F_SETOWN, 0);  // as the program left it
@@ -106,7 +107,8 @@ struct Delegations::Held {
     Fd file;  // the program's own open file
     uint64_t id = 0;
     NodeId node = directory_node;
-    std::vector<int> watches;
+    int watch = -1;
+    int above = -1;       // of the directory above a directory
     bool leased = false;  // a regular file: always
     State state = State::prepared;
 };
@@ -155,6 +157,7 @@ Task<void> Delegations::before_call(pid_t pid, uint32_t number, SyscallArguments
     home_.lookups.before_call(pid, number, args.data());
     const bool notices = will_notice(number, args.data());
     is_off_ = is_off_ || notices;
+    if (number == SYS_execve || number == SYS_execveat) unlisted_.erase(pid);
     const bool all = notices || changes_status(number, args.data());
     const bool of_anybody = all || number == SYS_pidfd_getfd;
     auto conflicts = [&](pid_t owner, int descriptor) {
@@ -198,7 +201,9 @@ bool Delegations::recall_if(const std::function<bool(pid_t pid, int number)>& is
         for (auto& [number, held] : files) {
             if (!is_it(pid, number)) continue;
             recall(pid, number, *held);
-            awaits = awaits || held->state == Held::State::recalled;
+            // While home lists a directory its offset is not the program's.
+            const bool is_listed = !held->leased && held->state <= Held::State::spoilt;
+            awaits = awaits || is_listed || held->state == Held::State::recalled;
         }
     }
     return awaits;
@@ -226,11 +231,12 @@ void Delegations::look_for_changes() {
 }
 
 void Delegations::recall_changed() {
-    const std::vector<int> changed = watched_->take_changed();
-    if (changed.empty()) return;
+    const auto changes = watched_->take_changes();
+    if (changes.empty()) return;
     auto has_changed = [&](const Held& held) {
-        return std::ranges::any_of(changed, [&](int w) {
-            return w < 0 || std::ranges::find(held.watches, w) != held.watches.end();
+        return std::ranges::any_of(changes, [&](const OpenFileWatches::Change& change) {
+            return change.watch < 0 || change.watch == held.watch ||
+                   (change.removes && change.watch == held.above);
         });
     };
     recall_held(has_changed);
@@ -240,7 +246,7 @@ void Delegations::on_return(wire::FileReturn::Reader back) {
     Held* held = find(back.getPid(), back.getNumber(), back.getId());
     if (!held) return;
     const bool closed = back.getOffset() == file_is_closed;
-    if (!held->leased) note_use(back.getPid(), closed || back.getOffset() != 0);
+    if (!held->leased) note_listing(back.getPid(), closed || back.getOffset() != 0);
     if (!closed && back.getOffset() != offset_is_unchanged) {
         lseek(held->file.get(), static_cast<off_t>(back.getOffset()), SEEK_SET);
     }
@@ -250,7 +256,7 @@ void Delegations::on_return(wire::FileReturn::Reader back) {
 }
 
 // Walks through a tree (fts(3)) duplicate each directory first: it comes back as it went.
-void Delegations::note_use(pid_t pid, bool listed) {
+void Delegations::note_listing(pid_t pid, bool listed) {
     unsigned& unlisted = unlisted_[pid];
     unlisted = listed ? unlisted / 2 : unlisted + 1;
 }
@@ -343,14 +349,13 @@ void Delegations::note_special_file(int fd) {
     if (std::string_view(path.data()).find("/fdinfo") != std::string_view::npos) is_off_ = true;
 }
 
+// False: its changes would not be heard of, or home may not list it.
 bool Delegations::watch(Held& held, bool is_directory) {
     const int fd = held.file.get();
-    auto note = [&held](int watch) {
-        if (watch >= 0) held.watches.push_back(watch);
-        return watch >= 0;
-    };
-    if (!is_directory) return note(watched_->add_file(fd));
-    return note(watched_->add_directory(fd)) && note(watched_->add_above(fd));
+    held.watch = is_directory ? watched_->add_directory(fd) : watched_->add_file(fd);
+    if (held.watch < 0 || !is_directory) return held.watch >= 0;
+    held.above = watched_->add_above(fd);
+    return held.above >= 0 && home_.lookups.may_list(fd);
 }
 
 std::unique_ptr<Delegations::Held> Delegations::take(const HomeProcess& process, NodeId node,
@@ -367,9 +372,9 @@ std::unique_ptr<Delegations::Held> Delegations::take(const HomeProcess& process,
     // Who has made a memfd, or other memory without a name, does not count as a writer of it.
     if (status.st_nlink == 0) return nullptr;
     if (!is_plain_reader(fd) || shares_descriptors(process.pid)) return nullptr;
-    if (is_directory && unlisted_[process.pid] > most_unlisted) return nullptr;
+    if (is_directory && unlisted_[process.pid] >= most_unlisted) return nullptr;
     held->leased = !is_directory && fcntl(fd, F_SETLEASE, F_RDLCK) == 0;
-    if (is_directory ? !home_.lookups.may_list(fd) : !held->leased) return nullptr;
+    if (!is_directory && !held->leased) return nullptr;
     if (!watch(*held, is_directory)) return nullptr;
     held->id = ++last_id_;
     held->node = node;
@@ -393,8 +398,8 @@ Task<void> Delegations::read_head(OfferedFile& offered, StubThread& shadow, int 
     shadow.bounce().read(0, offered.content);
 }
 
-// All of its entries. The offset is at the beginning again. False: there are too many.
-Task<bool> Delegations::list(OfferedFile& offered, StubThread& shadow, int number, int fd) {
+// All of its entries. It leaves the offset where they end. False: there are too many.
+Task<bool> Delegations::list(OfferedFile& offered, StubThread& shadow, int number) {
     constexpr size_t turns = 4, at_once = whole_content / turns;
     const Address bounce = Mailbox::bounce_address(shadow.slot());
     const auto file = static_cast<uint64_t>(number);
@@ -402,16 +407,12 @@ Task<bool> Delegations::list(OfferedFile& offered, StubThread& shadow, int numbe
     for (size_t i = 0; i < turns; i++) {
         calls.push_back({SYS_getdents64, {file, bounce.value + i * at_once, at_once}});
     }
-    calls.push_back({SYS_lseek, {file, 0, SEEK_SET}});
     co_await shadow.run_locked(calls);
     if (shadow.dead()) co_return false;
     for (size_t i = 0; i < turns; i++) {
         const int64_t got = calls[i].result;
         if (got < 0 || got > static_cast<int64_t>(at_once)) co_return false;
-        if (got == 0) {
-            home_.lookups.note_listing(fd, offered.content);
-            co_return true;
-        }
+        if (got == 0) co_return true;
         const size_t before = offered.content.size();
         offered.content.resize(before + static_cast<size_t>(got));
         shadow.bounce().read(i * at_once, std::span(offered.content).subspan(before));
@@ -442,11 +443,12 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
     offered->id = held->id;
     const int fd = held->file.get();
     files_[pid][number] = std::move(held);
+    const bool is_directory = !files_[pid][number]->leased;
     bool complete = true;
-    if (files_[pid][number]->leased) {
-        co_await read_head(*offered, *call.shadow, number, fd);
+    if (is_directory) {
+        complete = co_await list(*offered, *call.shadow, number);
     } else {
-        complete = co_await list(*offered, *call.shadow, number, fd);
+        co_await read_head(*offered, *call.shadow, number, fd);
     }
     // It is gone if meanwhile anything happened for which it would have been recalled.
     look_for_changes();
@@ -456,6 +458,9 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
         co_return nullptr;
     }
     Held& still = *at->second;
+    changed_.notify_all();
+    if (is_directory) lseek(still.file.get(), 0, SEEK_SET);
+    if (is_directory && !complete) note_listing(pid, false);
     const bool holds = complete && still.state == Held::State::prepared && !call.shadow->dead() &&
                        may_offer(process, thread, number) && still.holds() &&
                        lseek(still.file.get(), 0, SEEK_CUR) == 0 &&
@@ -464,6 +469,7 @@ Task<std::unique_ptr<OfferedFile>> Delegations::offer(HomeProcess& process, Home
         its->second.erase(at);
         co_return nullptr;
     }
+    if (is_directory) home_.lookups.note_listing(still.file.get(), offered->content);
     still.state = Held::State::given;
     co_return offered;
 }

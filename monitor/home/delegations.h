@@ -117,10 +117,10 @@ private:
     [[nodiscard]] bool shares_descriptors(pid_t pid) const;
     std::unique_ptr<Held> take(const HomeProcess& process, NodeId node, int number);
     static Task<void> read_head(OfferedFile& offered, StubThread& shadow, int number, int fd);
-    Task<bool> list(OfferedFile& offered, StubThread& shadow, int number, int fd);
+    static Task<bool> list(OfferedFile& offered, StubThread& shadow, int number);
     bool watch(Held& held, bool is_directory);
     void note_special_file(int fd);
-    void note_use(pid_t pid, bool listed);
+    void note_listing(pid_t pid, bool listed);
     Task<void> close(pid_t pid, int number);
     [[nodiscard]] std::shared_ptr<StubThread> idle_shadow(pid_t pid) const;
     void recall(pid_t pid, int number, Held& held);

@@ -10,6 +10,7 @@ namespace gpr::home {
 namespace {
 
 constexpr uint32_t of_itself = IN_ATTRIB | IN_MOVE_SELF;
+constexpr uint32_t of_names = IN_CREATE | IN_DELETE | IN_MOVE;
 
 std::string link_to(int fd) { return "/proc/self/fd/" + std::to_string(fd); }
 
@@ -21,8 +22,7 @@ OpenFileWatches::OpenFileWatches() : fd_(inotify_init1(IN_NONBLOCK | IN_CLOEXEC)
 int OpenFileWatches::add_file(int file) { return add(link_to(file), of_itself | IN_MODIFY); }
 
 int OpenFileWatches::add_directory(int directory) {
-    constexpr uint32_t of_names = IN_CREATE | IN_DELETE | IN_MOVE | IN_DELETE_SELF;
-    return add(link_to(directory), of_itself | of_names);
+    return add(link_to(directory), of_itself | of_names | IN_DELETE_SELF);
 }
 
 int OpenFileWatches::add_above(int directory) {
@@ -42,16 +42,19 @@ void OpenFileWatches::remove(int watch) {
     inotify_rm_watch(fd_.get(), watch);
 }
 
-std::vector<int> OpenFileWatches::take_changed() {
-    std::vector<int> changed;
+std::vector<OpenFileWatches::Change> OpenFileWatches::take_changes() {
+    std::vector<Change> changes;
     alignas(inotify_event) std::array<char, 4096> events;
     for (;;) {
         const ssize_t got = ::read(fd_.get(), events.data(), events.size());
-        if (got <= 0) return changed;
+        if (got <= 0) return changes;
         for (size_t at = 0; at < static_cast<size_t>(got);) {
             const auto* event = reinterpret_cast<const inotify_event*>(events.data() + at);
-            if (!(event->mask & IN_IGNORED)) changed.push_back(event->wd);
             at += sizeof *event + event->len;
+            // A directory is told of the status of what is in it, too.
+            const bool of_child = event->len > 0 && !(event->mask & of_names);
+            if ((event->mask & IN_IGNORED) || of_child) continue;
+            changes.push_back({event->wd, (event->mask & IN_DELETE) && (event->mask & IN_ISDIR)});
         }
     }
 }

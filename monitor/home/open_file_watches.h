@@ -21,11 +21,14 @@ public:
     // Each returns a watch to be removed as often as it was added; -1: there can be none.
     int add_file(int file);
     int add_directory(int directory);
-    // Of the one above it: only that one is told if a directory that is open is removed.
+    // Of the directory above it, which alone is told that a directory that is open is removed.
     int add_above(int directory);
     void remove(int watch);
-    // The watches that have seen something. -1: perhaps all, as the queue was full.
-    std::vector<int> take_changed();
+    struct Change {
+        int watch = -1;        // -1: perhaps all, as the queue was full
+        bool removes = false;  // a directory in it
+    };
+    std::vector<Change> take_changes();
 
 private:
     int add(const std::string& path, uint32_t changes);
