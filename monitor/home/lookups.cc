@@ -303,7 +303,7 @@ bool Lookups::find_name(const Asked& asked) {
 }
 
 // ids gets those of what the status depends on.
-bool Lookups::watch_status(Asked& asked, int file, const LocalMounts::File& seen,
+bool Lookups::watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                            std::vector<uint32_t>& ids) {
     if (S_ISREG(seen.mode)) {
         const bool may_open = asked.may_open && !is_shared(home_, file);
@@ -329,7 +329,8 @@ bool Lookups::watch_status(Asked& asked, int file, const LocalMounts::File& seen
     return true;
 }
 
-bool Lookups::find_status(Asked& asked, std::span<const std::byte> out, OfferedLookup& offered) {
+bool Lookups::find_status(const Asked& asked, std::span<const std::byte> out,
+                          OfferedLookup& offered) {
     const std::string path = asked.directory + "/" + asked.name;
     const Fd file = PathWalks::open(asked.start, path, O_NOFOLLOW);
     const auto seen = file ? walks_.mounts.file(file.get()) : std::nullopt;
@@ -343,7 +344,7 @@ bool Lookups::find_status(Asked& asked, std::span<const std::byte> out, OfferedL
 }
 
 // Of those that the program has found when it listed the directory.
-void Lookups::find_listed(Asked& asked, OfferedLookup& offered) {
+void Lookups::find_listed(const Asked& asked, OfferedLookup& offered) {
     const bool holds =
         std::ranges::all_of(asked.way.ids, [&](uint32_t id) { return names_.holds(id); });
     const Fd directory = PathWalks::open(asked.start, asked.directory, O_DIRECTORY);
@@ -363,7 +364,7 @@ void Lookups::find_listed(Asked& asked, OfferedLookup& offered) {
 }
 
 // What programs have looked up next elsewhere.
-void Lookups::foretell(Asked& asked, OfferedLookup& offered) {
+void Lookups::foretell(const Asked& asked, OfferedLookup& offered) {
     const LookupSequences::Place place = place_of(asked.call);
     for (const LookupSequences::Place& next : sequences_.after(place, offered.absent)) {
         const bool is_same = next.directory == place.directory;
@@ -396,7 +397,8 @@ void Lookups::foretell(Asked& asked, OfferedLookup& offered) {
 }
 
 // directory: there is such a directory, and it is watched. False: it cannot be told.
-bool Lookups::look_ahead(Asked& asked, const std::string& directory, OfferedLookup::Ahead& one) {
+bool Lookups::look_ahead(const Asked& asked, const std::string& directory,
+                         OfferedLookup::Ahead& one) {
     const Fd folder = PathWalks::open(asked.start, directory, O_DIRECTORY);
     const Fd file = folder ? open_at_once(folder.get(), one.name) : Fd();
     if (!file) {

@@ -103,13 +103,13 @@ private:
     Fd open_at_once(int directory, const std::string& name);
     bool find_nothing(const Asked& asked, int64_t result) const;
     bool find_name(const Asked& asked);
-    bool find_status(Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
-    bool watch_status(Asked& asked, int file, const LocalMounts::File& seen,
+    bool find_status(const Asked& asked, std::span<const std::byte> out, OfferedLookup& offered);
+    bool watch_status(const Asked& asked, int file, const LocalMounts::File& seen,
                       std::vector<uint32_t>& ids);
     // What to send ahead.
-    void find_listed(Asked& asked, OfferedLookup& offered);
-    void foretell(Asked& asked, OfferedLookup& offered);
-    bool look_ahead(Asked& asked, const std::string& directory, OfferedLookup::Ahead& one);
+    void find_listed(const Asked& asked, OfferedLookup& offered);
+    void foretell(const Asked& asked, OfferedLookup& offered);
+    bool look_ahead(const Asked& asked, const std::string& directory, OfferedLookup::Ahead& one);
     void note_listed(const HomeProcess& process, const ForwardedCall& call,
                      std::span<const std::byte> out);
     void clear();
