@@ -181,6 +181,16 @@ bool Delegations::close(RemoteProcess& process, RemoteThread& thread, const Noti
     return true;
 }
 
+// With what the call names in the program's memory. nullopt: that cannot be had.
+Task<std::optional<MarshalledCall>> Delegations::marshalled(RemoteProcess& process,
+                                                            Notification n) {
+    bool met_shared = false;
+    auto call = co_await worker_.forwarding.marshal_here(process, n, true, &met_shared);
+    auto* sent = call ? std::get_if<MarshalledCall>(&*call) : nullptr;
+    if (!sent) co_return std::nullopt;
+    co_return std::move(*sent);
+}
+
 // Everything is prepared first; then the file is looked at and its offset moved in one go, so that
 // a recall comes either before the call or after it.
 Task<bool> Delegations::read(RemoteProcess& process, RemoteThread& thread, Notification n,
@@ -190,10 +200,8 @@ Task<bool> Delegations::read(RemoteProcess& process, RemoteThread& thread, Notif
     const uint64_t id = process.delegated.at(number)->id();
     const bool at_offset = details_of(n.number).transfer.at_offset;
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool met_shared = false;
-    auto marshalled = co_await worker_.forwarding.marshal_here(process, n, true, &met_shared);
+    const auto sent = co_await marshalled(process, n);
     if (worker_.find_thread(pid, tid) != &thread) co_return true;
-    auto* sent = marshalled ? std::get_if<MarshalledCall>(&*marshalled) : nullptr;
     const uint64_t room = sent ? room_in(*sent) : 0;
     const bool is_negative = at_offset && static_cast<int64_t>(n.args[3]) < 0;
     for (int i = 0; i < tries && room != 0 && !is_negative; i++) {
@@ -228,10 +236,8 @@ Task<bool> Delegations::list(RemoteProcess& process, RemoteThread& thread, Notif
     const pid_t pid = process.pid, tid = thread.tid;
     const uint64_t id = process.delegated.at(number)->id();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool met_shared = false;
-    auto marshalled = co_await worker_.forwarding.marshal_here(process, n, true, &met_shared);
+    const auto sent = co_await marshalled(process, n);
     if (worker_.find_thread(pid, tid) != &thread) co_return true;
-    auto* sent = marshalled ? std::get_if<MarshalledCall>(&*marshalled) : nullptr;
     uint64_t room = sent ? room_in(*sent) : 0;
     for (int64_t result = 0; room > 0;) {
         DelegatedFile* file = find(pid, number, id);
@@ -252,9 +258,11 @@ Task<bool> Delegations::list(RemoteProcess& process, RemoteThread& thread, Notif
         const bool moved = file && file->offset() == end;
         if (result < 0 && moved) file->seek(static_cast<int64_t>(at), SEEK_SET);
         if (worker_.find_thread(pid, tid) != &thread) co_return true;
-        const Address to{n.args[1]}, last = Address{(to + (data_bytes - 1)).page()};
-        room = last > to ? last - to : 0;
-        if (result == -EFAULT && room > 0) continue;
+        if (result == -EFAULT) {
+            const Address to{n.args[1]}, last_page = (to + data_bytes - 1).page();
+            room = last_page > to ? last_page - to : 0;
+            if (room > 0) continue;
+        }
         end_call(thread, n, result);
         co_return true;
     }
@@ -291,10 +299,8 @@ Task<bool> Delegations::give_status(RemoteProcess& process, RemoteThread& thread
     const pid_t pid = process.pid, tid = thread.tid;
     const uint64_t id = process.delegated.at(number)->id();
     std::shared_ptr<Fragment> fragment = process.fragment;
-    bool met_shared = false;
-    auto marshalled = co_await worker_.forwarding.marshal_here(process, n, true, &met_shared);
+    const auto sent = co_await marshalled(process, n);
     if (worker_.find_thread(pid, tid) != &thread) co_return true;
-    auto* sent = marshalled ? std::get_if<MarshalledCall>(&*marshalled) : nullptr;
     DelegatedFile* file = find(pid, number, id);
     if (!sent || !file) co_return false;
     if (on_delegated(n.number, n.args) == OnDelegated::status_at && !is_of_descriptor(*sent)) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <set>
 #include <vector>
 
@@ -42,6 +43,7 @@ public:
     void on_recall(const Frame& frame);
 
 private:
+    Task<std::optional<MarshalledCall>> marshalled(RemoteProcess& process, Notification n);
     Task<bool> read(RemoteProcess& process, RemoteThread& thread, Notification n, int number);
     Task<bool> list(RemoteProcess& process, RemoteThread& thread, Notification n, int number);
     bool close(RemoteProcess& process, RemoteThread& thread, const Notification& n);
