@@ -32,8 +32,8 @@ struct ConnectorOptions {
     PortRange ports;
 };
 
-// The network ends with this object, and with the single-threaded process that made it, even if
-// that is killed.
+// The network ends with this object, and with the thread that made it, which must be the first of
+// its process, even if that is killed.
 class NetworkConnector {
 public:
     // Returns when the box's network works.

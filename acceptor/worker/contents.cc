@@ -125,7 +125,7 @@ void Contents::on_frame(const Frame& frame) {
     auto message = frame->session().getContent();
     if (!cache_) return;
     if (message.isPiece()) return on_piece(frame);
-    if (!message.isOffer() || offers_.size() >= most_offers) return;
+    if (!message.isOffer() || !can_fetch_ || offers_.size() >= most_offers) return;
     auto offer = message.getOffer();
     const auto digest = digest_of_bytes(message.getDigest());
     if (!digest || cache_->has(*digest)) return;
@@ -248,6 +248,7 @@ void Contents::on_piece(const Frame& frame) {
 
 // There can be no thread.
 void Contents::give_up_fetching() {
+    can_fetch_ = false;
     offers_.clear();
     incoming_.reset();
 }

@@ -67,6 +67,7 @@ private:
     std::optional<ContentCache> cache_;  // none: this acceptor keeps no contents
     std::map<uint64_t, Fd> given_;       // what executors are about to ask for
     uint64_t last_given_ = 0;
+    bool can_fetch_ = true;
     Offers offers_;
     Uses noted_;                // in this session
     bool looks_later_ = false;  // whether one of them is to be fetched
