@@ -159,9 +159,9 @@ void FileContents::on_frame(RemoteNode& node, const Frame& frame) {
     auto piece = std::make_shared<RawBytes>();
     auto read = [from = source->second, offset, bytes, piece](const IdleThread::Stopped&) {
         const Fd file = open_same(from.path, from.file);
-        piece->resize(bytes);
+        *piece = RawBytes(bytes);
         const ssize_t got = pread(file.get(), piece->data(), bytes, static_cast<off_t>(offset));
-        piece->resize(got > 0 ? static_cast<size_t>(got) : 0);
+        piece->shorten(got > 0 ? static_cast<size_t>(got) : 0);
     };
     thread_.run(std::move(read),
                 [this, to = node.id, digest = *digest, piece] { send_piece(to, digest, *piece); });

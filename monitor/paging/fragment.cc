@@ -369,22 +369,24 @@ std::vector<Range> Fragment::private_copies(Range range) {
 }
 
 Fragment::Taken Fragment::peek(Address at, uint64_t pages) const {
-    Taken taken;
-    taken.bytes.resize(pages * page_size);
-    taken.results.assign(pages, 0);
+    Taken taken(pages);
+    taken.read(memory_, at, 0, pages);
+    return taken;
+}
+
+void Fragment::Taken::read(const RemoteMemory& memory, Address at, uint64_t first, uint64_t pages) {
+    std::byte* to = bytes.data() + first * page_size;
     uint64_t i = 0;
     while (i < pages) {
-        size_t got = memory_.read(at + i * page_size, taken.bytes.data() + i * page_size,
-                                  (pages - i) * page_size);
+        size_t got = memory.read(at + i * page_size, to + i * page_size, (pages - i) * page_size);
         uint64_t whole = got / page_size;
-        for (uint64_t k = 0; k < whole; k++) taken.results[i + k] = 1;
+        for (uint64_t k = 0; k < whole; k++) results[first + i + k] = 1;
         i += whole;
         if (i < pages) {
-            std::memset(taken.bytes.data() + i * page_size, 0, page_size);
+            std::memset(to + i * page_size, 0, page_size);
             i++;
         }
     }
-    return taken;
 }
 
 void Fragment::add_stub_thread(StubThread& thread) {

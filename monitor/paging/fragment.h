@@ -71,6 +71,11 @@ public:
     void poison(Address at);
     // Moves pages out of [at, at + pages) and returns their bytes.
     struct Taken {
+        Taken() = default;
+        explicit Taken(uint64_t pages) : bytes(pages * page_size), results(pages) {}
+        // Copies `pages` pages from `at` on; they become those from `first` on.
+        void read(const RemoteMemory& memory, Address at, uint64_t first, uint64_t pages);
+
         RawBytes bytes;            // 4096 for each page, zeros where nothing was
         std::vector<int> results;  // 1 taken, 0 was missing, -EBUSY pinned
     };

@@ -29,16 +29,16 @@ Task<int64_t> make_move(StubThread& page_mover, int uffd_number, uffdio_move& mo
     co_return calls[0].result;
 }
 
-// Merges into `part` the pages that could not be moved. failed: -EBUSY for those that stay;
-// in_place: those that were read and removed in place.
-void put_in_place(Fragment::Taken& part, const std::vector<int>& failed,
+// Merges into the pages of `all` from `first` on those that could not be moved. failed: -EBUSY for
+// those that stay; in_place: those that were read and removed in place.
+void put_in_place(Fragment::Taken& all, uint64_t first, const std::vector<int>& failed,
                   const std::map<uint64_t, Fragment::Taken>& in_place) {
     for (uint64_t k = 0; k < failed.size(); k++) {
-        if (failed[k] == -EBUSY) part.results[k] = -EBUSY;
+        if (failed[k] == -EBUSY) all.results[first + k] = -EBUSY;
     }
     for (const auto& [k, page] : in_place) {
-        part.results[k] = page.results[0];
-        std::copy(page.bytes.begin(), page.bytes.end(), part.bytes.begin() + k * page_size);
+        all.results[first + k] = page.results[0];
+        std::ranges::copy(page.bytes, all.bytes.data() + (first + k) * page_size);
     }
 }
 
@@ -62,7 +62,7 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
         auto lock = co_await page_mover_->lock();
         co_return co_await take_in_place(at, pages);
     }
-    Taken all;
+    Taken all(pages);
     auto guard = co_await scratch_.lock();
     bool executable = (prot & PROT_EXEC) != 0;
     uint64_t& used = scratch_used_[executable];
@@ -117,10 +117,8 @@ Task<Fragment::Taken> Fragment::take(Address at, uint64_t pages, int prot, bool 
             i++;
             busy_tries = 0;
         }
-        Taken part = peek({scratch}, count);
-        put_in_place(part, failed, in_place);
-        all.bytes.insert(all.bytes.end(), part.bytes.begin(), part.bytes.end());
-        all.results.insert(all.results.end(), part.results.begin(), part.results.end());
+        all.read(memory_, {scratch}, first, count);
+        put_in_place(all, first, failed, in_place);
     }
     co_return all;
 }
