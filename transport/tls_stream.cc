@@ -14,8 +14,8 @@ namespace gpr {
 
 namespace {
 
-constexpr size_t record_bytes = 16u << 10;    // the largest of RFC 8446
-constexpr int read_buffer_bytes = 256 << 10;  // the most that one recv may bring
+constexpr size_t record_bytes = 16u << 10;        // the largest of RFC 8446
+constexpr size_t read_buffer_bytes = 256u << 10;  // the most that one recv may bring
 constexpr const char* cipher_suite = "TLS_AES_128_GCM_SHA256";
 constexpr unsigned char cipher_id[2] = {0x13, 0x01};
 
@@ -61,25 +61,28 @@ int TlsStream::bio_write(BIO* bio, const char* data, size_t size, size_t* writte
 int TlsStream::bio_read(BIO* bio, char* data, size_t size, size_t* got) {
     auto* self = static_cast<TlsStream*>(BIO_get_data(bio));
     BIO_clear_retry_flags(bio);
-    if (size_t waiting = self->incoming_end_ - self->incoming_begin_; waiting > 0) {
-        *got = std::min(waiting, size);
-        memcpy(data, self->incoming_->data() + self->incoming_begin_, *got);
-        self->incoming_begin_ += *got;
-        return 1;
-    }
-    if (self->socket_drained_) {
-        BIO_set_retry_read(bio);
+    if (self->incoming_begin_ == self->incoming_end_ && !self->receive_more()) {
+        if (self->receive_errno_ == 0 && !self->socket_ended_) BIO_set_retry_read(bio);
         return 0;
     }
-    auto transfer = self->socket_receive({reinterpret_cast<std::byte*>(data), size});
+    *got = std::min(self->incoming_end_ - self->incoming_begin_, size);
+    memcpy(data, self->incoming_->data() + self->incoming_begin_, *got);
+    self->incoming_begin_ += *got;
+    return 1;
+}
+
+bool TlsStream::receive_more() {
+    if (socket_drained_) return false;
+    const auto buffer = receive_buffer({});
+    auto transfer = socket_receive(buffer.space);
     if (!transfer) {
-        self->receive_errno_ = transfer.error().code;
-        return 0;
+        receive_errno_ = transfer.error().code;
+        return false;
     }
-    self->socket_ended_ = transfer->ended;
-    if (transfer->bytes == 0 && !transfer->ended) BIO_set_retry_read(bio);
-    *got = transfer->bytes;
-    return transfer->bytes > 0 ? 1 : 0;
+    socket_ended_ = transfer->ended;
+    incoming_begin_ = 0;
+    incoming_end_ = transfer->bytes;
+    return transfer->bytes > 0;
 }
 
 long TlsStream::bio_control(BIO*, int command, long, void*) {
@@ -152,8 +155,6 @@ Result<TlsStream::Context> TlsStream::make_context(Side side) {
     }
     SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_RENEGOTIATION);
     SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
-    SSL_CTX_set_read_ahead(context, 1);
-    SSL_CTX_set_default_read_buffer_len(context, read_buffer_bytes);
     if (server) {
         SSL_CTX_set_psk_find_session_callback(context, find_session);
     } else {

@@ -58,6 +58,8 @@ private:
     using ByteStream::ByteStream;
     static Result<std::unique_ptr<TlsStream>> create(Fd socket, Side side);
     Result<> encrypt(const void* data, size_t size);
+    // Takes what the socket has. False: nothing, see receive_errno_ and socket_ended_.
+    bool receive_more();
     tl::expected<void, HandshakeFailure> explain_handshake_failure(int ssl_error);
 
     static int bio_write(BIO* bio, const char* data, size_t size, size_t* written);
@@ -80,7 +82,8 @@ private:
     const TokenFile* server_tokens_ = nullptr;
     const Token* token_ = nullptr;
     std::string claimed_id_;
-    // Encrypted bytes that the loop has received and TLS has not read yet.
+    // Encrypted bytes that have been received and that TLS has not read yet. It reads record by
+    // record: OpenSSL's own read-ahead would move all that is left of them for each.
     std::shared_ptr<std::vector<std::byte>> incoming_;
     size_t incoming_begin_ = 0;
     size_t incoming_end_ = 0;
