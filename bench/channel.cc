@@ -52,7 +52,18 @@ int find_session(SSL* tls, const unsigned char*, size_t, SSL_SESSION** session) 
     return 1;
 }
 
-SSL* new_tls(int socket, bool is_server) {
+constexpr size_t bulk_bytes = 256 << 10;
+
+// Until they are flushed.
+void buffer_writes(SSL* tls) {
+    BIO* buffer = BIO_new(BIO_f_buffer());
+    BIO* socket = SSL_get_wbio(tls);
+    if (!buffer || BIO_set_write_buffer_size(buffer, bulk_bytes) != 1) die("cannot buffer");
+    BIO_up_ref(socket);
+    SSL_set0_wbio(tls, BIO_push(buffer, socket));
+}
+
+SSL* new_tls(int socket, bool is_server, bool bulk) {
     SSL_CTX* context = SSL_CTX_new(TLS_method());
     if (!context) die("cannot make a TLS context");
     SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION);
@@ -60,9 +71,14 @@ SSL* new_tls(int socket, bool is_server) {
     SSL_CTX_set_psk_use_session_callback(context, use_session);
     SSL_CTX_set_psk_find_session_callback(context, find_session);
     SSL_CTX_set_num_tickets(context, 0);
+    if (bulk) {
+        SSL_CTX_set_read_ahead(context, 1);
+        SSL_CTX_set_default_read_buffer_len(context, bulk_bytes);
+    }
     SSL* tls = SSL_new(context);
     SSL_CTX_free(context);
     if (!tls || SSL_set_fd(tls, socket) != 1) die("cannot make a TLS connection");
+    if (bulk) buffer_writes(tls);
     if ((is_server ? SSL_accept(tls) : SSL_connect(tls)) != 1) {
         std::fprintf(stderr, "the TLS handshake failed\n");
         std::exit(1);
@@ -85,7 +101,7 @@ bool try_again(int error) { return error == EAGAIN || error == EWOULDBLOCK || er
 Channel::Channel(int socket, ChannelKind kind, bool is_server) : socket_(socket), spin_(kind.spin) {
     int on = 1;
     setsockopt(socket_, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    if (kind.tls) tls_.reset(new_tls(socket_, is_server));
+    if (kind.tls) tls_.reset(new_tls(socket_, is_server, kind.bulk));
     if (spin_) fcntl(socket_, F_SETFL, fcntl(socket_, F_GETFL) | O_NONBLOCK);
 }
 
@@ -99,7 +115,7 @@ Channel Channel::connected(const std::string& host, int port, const RawExchange&
     if (inet_pton(AF_INET, host.c_str(), &address.sin_addr) != 1) die(host.c_str());
     if (connect(fd, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) die("connect");
     if (::send(fd, &exchange, sizeof exchange, MSG_NOSIGNAL) != sizeof exchange) die("send");
-    return {fd, {exchange.tls != 0, exchange.spin != 0}, false};
+    return {fd, {exchange.tls != 0, exchange.spin != 0, exchange.memory != 0}, false};
 }
 
 void Channel::send(const void* data, size_t bytes) {
@@ -117,6 +133,7 @@ void Channel::send(const void* data, size_t bytes) {
         at += sent;
         bytes -= static_cast<size_t>(sent);
     }
+    if (tls_) static_cast<void>(BIO_flush(SSL_get_wbio(tls_.get())));
 }
 
 // While others are measured, a peer that spins must leave them its processor.

@@ -15,6 +15,7 @@ namespace bench {
 struct ChannelKind {
     bool tls = false;
     bool spin = false;  // ask the socket again and again instead of sleeping until it has something
+    bool bulk = false;  // many records of TLS are read at once
 };
 
 class Channel {

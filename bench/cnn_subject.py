@@ -109,10 +109,11 @@ class Images(torch.utils.data.Dataset):
 
 
 def images_prepared_a_second(size: int) -> float:
-    with tempfile.NamedTemporaryFile() as file:
-        file.write(os.urandom(FILE_IMAGES * RECORD))
-        file.flush()
-        loader = torch.utils.data.DataLoader(Images(file.name), size, shuffle=True)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "images")
+        with open(path, "wb") as file:
+            file.write(os.urandom(FILE_IMAGES * RECORD))
+        loader = torch.utils.data.DataLoader(Images(path), size, shuffle=True)
         start, images = None, 0
         for batch, _ in loader:
             if start is None:  # the first one warms up

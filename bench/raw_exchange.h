@@ -1,4 +1,4 @@
-// What raw_client tells raw_server once a connection, in clear, before TLS begins.
+// What raw_client and memory_client tell raw_server once a connection, in clear, before TLS begins.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,12 @@ struct RawExchange {
     uint32_t response_bytes;
     uint8_t tls;
     uint8_t spin;
-    uint8_t unused[2];
+    uint8_t memory;  // each request is a RawMemory, and the response as many bytes of memory
+    uint8_t unused;
+};
+
+struct RawMemory {
+    uint64_t bytes;
 };
 
 }  // namespace bench

@@ -1,4 +1,5 @@
-// The baseline's answering end: for each request of one size a response of another.
+// The baseline's answering end: for each request of one size a response of another, or as much
+// memory as is asked for.
 // Arguments: address and port to listen on. Says "ready" when it does. One process a connection.
 #include <arpa/inet.h>
 #include <sys/prctl.h>
@@ -15,10 +16,23 @@
 
 namespace {
 
+void send_memory(bench::Channel& channel) {
+    bench::RawMemory wanted{};
+    std::vector<char> memory;
+    while (channel.receive(&wanted, sizeof wanted)) {
+        if (memory.size() < wanted.bytes) memory.resize(wanted.bytes, 'm');
+        channel.send(memory.data(), wanted.bytes);
+    }
+}
+
 [[noreturn]] void serve(int socket) {
     bench::RawExchange exchange{};
     if (recv(socket, &exchange, sizeof exchange, MSG_WAITALL) != sizeof exchange) _exit(1);
     auto channel = bench::Channel::accepted(socket, {exchange.tls != 0, exchange.spin != 0});
+    if (exchange.memory != 0) {
+        send_memory(channel);
+        _exit(0);
+    }
     std::vector<char> request(exchange.request_bytes);
     std::vector<char> response(exchange.response_bytes, 'r');
     while (channel.receive(request.data(), request.size())) {
