@@ -58,7 +58,8 @@ private:
     using ByteStream::ByteStream;
     static Result<std::unique_ptr<TlsStream>> create(Fd socket, Side side);
     Result<> encrypt(const void* data, size_t size);
-    // Takes what the socket has. False: nothing, see receive_errno_ and socket_ended_.
+    // Takes what the socket has, once all that had come is read. The loop must not be receiving
+    // into the same buffer. False: nothing, see receive_errno_ and socket_ended_.
     bool receive_more();
     tl::expected<void, HandshakeFailure> explain_handshake_failure(int ssl_error);
 
