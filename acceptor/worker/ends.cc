@@ -171,7 +171,7 @@ Task<void> Ends::end_process(Frame frame) {
     // home, nor if home has dropped the memory, except after exec.
     bool has_list = !end.getMemoryGone() || end.getNewImage();
     bool wakes = has_list && process->fragment && !process->mixed;
-    if (wakes) co_await bring_robust_lists(*process);
+    if (wakes) co_await hold_robust_lists(*process);
     if (worker_.find_process(pid) != process) co_return;
     if (process->fragment) co_await let_go_of_devices(*process);
     if (worker_.find_process(pid) != process) co_return;
@@ -191,25 +191,44 @@ Task<void> Ends::let_go_of_devices(RemoteProcess& process) {
     while (!fragment->page_mover().dead()) co_await worker_.stopped.wait();
 }
 
-Task<void> Ends::bring_robust_lists(RemoteProcess& process) {
-    auto done = std::make_shared<OneShot<bool>>(worker_.loop);
+// The kernel walks the lists when the threads are killed. Until then home must not take the pages
+// back, not even to read: the kernel would skip a word that is write-protected.
+Task<void> Ends::hold_robust_lists(RemoteProcess& process) {
+    struct Last {
+        explicit Last(Scheduler& scheduler) : done(scheduler) {}
+        OneShot<bool> done;
+        uint64_t hold = 0;
+        bool too_late = false;
+    };
+    auto last = std::make_shared<Last>(worker_.loop);
     std::vector<pid_t> host_tids;
     for (const auto& [tid, thread] : process.threads) host_tids.push_back(thread->host_tid);
-    spawn([](Worker& self, std::shared_ptr<Fragment> fragment, std::vector<pid_t> tids,
-             std::shared_ptr<OneShot<bool>> end) -> Task<void> {
+    spawn([](Pager& pager, std::shared_ptr<Fragment> fragment, std::vector<pid_t> tids,
+             std::shared_ptr<Last> shared) -> Task<void> {
+        std::vector<Range> all;
         for (pid_t host_tid : tids) {
-            auto words = co_await robust_words(self.pager, fragment, robust_list_of(host_tid));
+            auto words = co_await robust_words(pager, fragment, robust_list_of(host_tid));
             if (words.locks.empty()) continue;
             for (Range word : words.all) {
-                co_await self.pager.supply.make_resident(*fragment, word, Access::write);
+                bool mapped = fragment->space.first_gap(word.pages()) >= word.pages().end;
+                if (mapped) all.push_back(word);
             }
         }
-        end->set(true);
-    }(worker_, process.fragment, std::move(host_tids), done));
-    auto timer = worker_.loop.after(page_patience, [done] { done->set(false); });
-    OneShot<bool>& all_here = *done;
-    co_await all_here;
+        if (!all.empty())
+            shared->hold = co_await pager.supply.hold(*fragment, std::move(all), Access::write);
+        if (shared->too_late) pager.supply.release(shared->hold);
+        shared->done.set(true);
+    }(worker_.pager, process.fragment, std::move(host_tids), last));
+    auto timer = worker_.loop.after(page_patience, [last] { last->done.set(false); });
+    const pid_t pid = process.pid;
+    OneShot<bool>& done = last->done;
+    last->too_late = !co_await done;
     worker_.loop.cancel(timer);
+    if (last->too_late) co_return;
+    if (worker_.find_process(pid) == &process)
+        process.end_hold = last->hold;
+    else
+        worker_.pager.supply.release(last->hold);
 }
 
 void Ends::on_end(pid_t host_tid, WaitStatus status) {
@@ -283,6 +302,7 @@ void Ends::bury(RemoteProcess& process) {
     auto used_calls = gone.initUsedCalls(static_cast<unsigned>(worker_.call_rules.used().size()));
     i = 0;
     for (uint32_t number : worker_.call_rules.used()) used_calls.set(i++, number);
+    worker_.pager.supply.release(process.end_hold);
     if (process.fragment) {
         worker_.pager.remove_fragment(*process.fragment);
         worker_.pager.objects.forget(process.fragment->space);

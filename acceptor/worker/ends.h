@@ -27,7 +27,7 @@ public:
 
 private:
     void note_end(RemoteProcess& process, pid_t host_tid, WaitStatus status);
-    Task<void> bring_robust_lists(RemoteProcess& process);
+    Task<void> hold_robust_lists(RemoteProcess& process);
     Task<void> let_go_of_devices(RemoteProcess& process);
     Task<void> hold_to_end(RemoteThread& thread, std::vector<Range> words);
     Task<void> clear_tid_of_main(RemoteThread& thread);

@@ -150,6 +150,7 @@ struct RemoteProcess {
     };
     Life life = Life::alive;
     std::string end_reason;            // why it ended, if home had not asked for it
+    uint64_t end_hold = 0;             // paging::Supply::hold of its threads' robust futexes
     bool halted = false;               // by job control at home: no thread may run
     std::vector<pid_t> halted_tids;    // host tids that are stopped because of it
     bool goes_home = false;            // its threads go home as soon as they stop
