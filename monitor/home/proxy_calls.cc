@@ -28,6 +28,17 @@ void ProxyCalls::finish(pid_t pid, const Notification& n, const std::shared_ptr<
     give_result(pid, n, call);
 }
 
+void ProxyCalls::make_again(pid_t pid, const Notification& n,
+                            const std::shared_ptr<ProxyCall>& call) {
+    call->over.set(true);
+    HomeThread* thread = home_.find_thread(pid, n.tid);
+    if (!thread || thread->proxy_call != call || call->holds_stop) return;
+    thread->proxy_call.reset();
+    // The kernel makes a call again only on the way to a signal or a stop.
+    trace::interrupt(n.tid);
+    home_.notifier->reply_raw(n.id, -trace::restart_nointr);
+}
+
 // An answer to the notification may get lost: if a signal has just interrupted the thread, the
 // kernel accepts the answer and then lets the thread repeat the call nevertheless
 // (seccomp_do_user_notification). So the thread is interrupted, and gets the result in its stop.

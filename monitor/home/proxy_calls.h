@@ -1,6 +1,7 @@
 // Calls that the monitor makes for a thread of a process that is not split: about memory that
-// belongs to its parent, or about descriptors of an acceptor. Signals may interrupt the thread
-// meanwhile, but not the call, which is made once.
+// belongs to its parent, or about descriptors of an acceptor; and those that it emulates:
+// ptrace(2), and the waits of tracers. Signals may interrupt the thread meanwhile, but not the
+// call, which is made once.
 #pragma once
 
 #include <sys/types.h>
@@ -28,6 +29,8 @@ public:
     // nullopt: it has not been made, and the thread makes it itself.
     void finish(pid_t pid, const Notification& n, const std::shared_ptr<ProxyCall>& call,
                 std::optional<int64_t> result);
+    // Instead of finish(): nothing has been done, and the thread makes the call again.
+    void make_again(pid_t pid, const Notification& n, const std::shared_ptr<ProxyCall>& call);
     // Whether the thread has stopped in such a call. Its stop is then handled after the call.
     bool holds_stop(HomeThread& thread, WaitStatus status);
 

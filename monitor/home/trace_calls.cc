@@ -19,6 +19,7 @@
 #include "monitor/home/debugging.h"
 #include "monitor/home/detachment.h"
 #include "monitor/home/home.h"
+#include "monitor/home/proxy_calls.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/returns.h"
 #include "monitor/home/stops.h"
@@ -221,13 +222,16 @@ bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n
 
 Task<void> TraceCalls::serve_notified(pid_t pid, Notification n) {
     const Request request{n.args[0], n.args[2], n.args[3]};
+    std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(pid, n);
+    if (!call) co_return;
     HomeThread* thread = home_.find_thread(pid, n.tid);
-    if (!thread) co_return;
     const int64_t result = co_await make(*thread, static_cast<pid_t>(n.args[1]), request);
     spdlog::trace("thread {}: ptrace({:#x}), as it reports, is {}", n.tid, request.kind, result);
-    // The kernel makes a call again only on the way to a signal or a stop.
-    if (trace::is_restart(result)) trace::interrupt(n.tid);
-    home_.notifier->reply_raw(n.id, result);
+    if (trace::is_restart(result)) {
+        home_.proxy_calls.make_again(pid, n, call);
+    } else {
+        home_.proxy_calls.finish(pid, n, call, result);
+    }
 }
 
 Task<std::optional<int64_t>> TraceCalls::serve_forwarded(pid_t pid, pid_t tid,

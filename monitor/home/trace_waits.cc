@@ -19,6 +19,7 @@
 #include "monitor/home/debugging.h"
 #include "monitor/home/helper_calls.h"
 #include "monitor/home/home.h"
+#include "monitor/home/proxy_calls.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/tracing.h"
 #include "monitor/tracee/fault_origin.h"
@@ -141,25 +142,31 @@ bool TraceWaits::on_notification(HomeThread& thread, const Notification& n) {
         spawn(home_.crossings.leave_at_call(process, thread, thread.last_away, true));
         return true;
     }
-    const auto told = tell(thread, *call);
+    spawn(serve_notified(process.pid, n, *call));
+    return true;
+}
+
+Task<void> TraceWaits::serve_notified(pid_t pid, Notification n, WaitCall call) {
+    std::shared_ptr<ProxyCall> proxy = co_await home_.proxy_calls.begin(pid, n);
+    if (!proxy) co_return;
+    const HomeThread& thread = *home_.find_thread(pid, n.tid);
+    const auto told = tell(thread, call);
     const bool unknown =
-        !told && !knows_all(process.pid, thread, *call) && !has_child(process, *call);
+        !told && !knows_all(pid, thread, call) && !has_child(*thread.process, call);
     if (told) {
         waiting_.erase(n.tid);
-        home_.notifier->reply_raw(n.id, *told);
-    } else if (unknown && call->returns_at_once()) {
+        home_.proxy_calls.finish(pid, n, proxy, *told);
+    } else if (unknown && call.returns_at_once()) {
         waiting_.erase(n.tid);
-        auto memory = RemoteMemory::open(process.pid);
-        if (memory && call->with_info) put(*memory, call->status_at, siginfo_t{});
-        home_.notifier->reply_raw(n.id, 0);
+        auto memory = RemoteMemory::open(pid);
+        if (memory && call.with_info) put(*memory, call.status_at, siginfo_t{});
+        home_.proxy_calls.finish(pid, n, proxy, 0);
     } else if (unknown) {
         waiting_[n.tid].to_pause = true;
-        trace::interrupt(n.tid);
-        home_.notifier->reply_raw(n.id, -trace::restart_nointr);
+        home_.proxy_calls.make_again(pid, n, proxy);
     } else {
-        home_.notifier->let_it_run(n.id);
+        home_.proxy_calls.finish(pid, n, proxy, std::nullopt);
     }
-    return true;
 }
 
 // The kernel knows only children of the process.

@@ -54,6 +54,7 @@ private:
         bool interrupted = false;
     };
 
+    Task<void> serve_notified(pid_t pid, Notification n, ptrace::WaitCall call);
     void take(ptrace::Tracee& tracee);
     // What the call returns, if there is something to tell.
     std::optional<int64_t> tell(const HomeThread& thread, const ptrace::WaitCall& call);
