@@ -53,9 +53,11 @@ static void until(pid_t pid, char state) {
     while (state_of(pid) != state) usleep(1000);
 }
 
+// Its state says S a moment before it is off its processor, and until then wchan is "0".
 static void show(const char* what, pid_t pid) {
     char where[128];
-    CHECK(read_text(pid, "wchan", where, sizeof where));
+    do CHECK(read_text(pid, "wchan", where, sizeof where));
+    while (strcmp(where, "0") == 0);
     printf("%s: %c %c %c, %s\n", what, state_of(pid), state_in_status(pid), state_of_thread(pid),
            where);
 }
