@@ -239,12 +239,12 @@ void HomeSession::on_wait(pid_t tid, WaitStatus status) {
     if (thread.process->doomed && !thread.helper && !status.ended()) {
         return home_->failures.on_doomed_stop(thread, status);
     }
+    if (home_->proxy_calls.holds_stop(thread, status)) return;
     if (thread.awaited) {
         // Code waits for this thread's next stop. A death must be handled below as well.
         std::exchange(thread.awaited, nullptr)->set(status);
         if (!status.ended()) return;
     }
-    if (home_->proxy_calls.holds_stop(thread, status)) return;
     if (home_->debugging.tracing().waits.takes_stop(thread, status)) return;
     if (home_->debugging.tracing().takes_stop(thread, status)) return;
     if (home_->resting.takes_stop(thread, status)) return;

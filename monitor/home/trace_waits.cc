@@ -350,6 +350,8 @@ Task<std::optional<int64_t>> TraceWaits::serve_forwarded(pid_t pid, pid_t tid, u
     for (;;) {
         HomeThread* thread = home_.find_thread(pid, tid);
         if (!thread || !thread->stub || thread->stub->dead()) co_return -ESRCH;
+        // Looked at first: a signal that comes from here on may come with news, which count first.
+        const bool interrupted = thread->interrupted, passed = thread->passed.has_value();
         bool unknown = false;
         for (Tracee* tracee : tracing.tracees_of(pid)) {
             unknown = unknown || (tracee->end_is_ours() && call->selects(*tracee, tid));
@@ -365,11 +367,9 @@ Task<std::optional<int64_t>> TraceWaits::serve_forwarded(pid_t pid, pid_t tid, u
         }
         const auto made = co_await make_without_waiting(pid, tid, *call, args);
         if (made && !(*made == -ECHILD && unknown)) co_return *made;
-        // Only then: the signal may have come with news of a child, which count first.
-        thread = home_.find_thread(pid, tid);
-        if (!thread) co_return -ESRCH;
-        if (thread->interrupted) co_return -EINTR;
-        if (thread->passed) co_return -trace::restart_sys;
+        if (!home_.find_thread(pid, tid)) co_return -ESRCH;
+        if (interrupted) co_return -EINTR;
+        if (passed) co_return -trace::restart_sys;
         if (call->returns_at_once()) {
             std::vector<std::byte> nobody(call->with_info ? sizeof(siginfo_t) : 0), none;
             HomeProcess* process = home_.find_process(pid);
