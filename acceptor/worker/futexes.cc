@@ -73,7 +73,8 @@ Task<void> Futexes::futex_call(RemoteProcess& process, RemoteThread& thread, Not
         worker_.pager.supply.release(hold);
         co_return;
     }
-    spawn(release_after_call(worker_.loop, worker_.pager, hold, thread.host_tid));
+    spawn(release_after_call(worker_.loop, worker_.pager, hold, thread.host_tid,
+                             n.instruction_pointer));
     for (const FutexWakeCall& wake : wakes) send_futex_wake(process, wake);
     if (!process.mixed) thread.waits_at = std::move(words);
     worker_.counts.native++;

@@ -102,7 +102,7 @@ Task<void> Futexes::futex_call_in_memory(HomeProcess& process, HomeThread& threa
     }
     // Who came for this call stays until it is made, however long the words have taken.
     if (hold != 0) still->visits_until = std::max(still->visits_until, Clock::now() + visit_time);
-    spawn(release_after_call(home_.loop, home_.pager, hold, tid));
+    spawn(release_after_call(home_.loop, home_.pager, hold, tid, n.instruction_pointer));
     home_.notifier->let_it_run(n.id);
 }
 

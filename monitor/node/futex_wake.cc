@@ -17,6 +17,7 @@ namespace {
 constexpr uint32_t futex2_private = 128;
 constexpr uint32_t lock_pi2 = 13;  // FUTEX_LOCK_PI2, Linux 5.14
 constexpr uint64_t word_size = 4;
+constexpr uint64_t call_bytes = 2;  // of a `syscall` instruction
 // What a call needs of a processor, at most, until the kernel has changed its words.
 constexpr std::chrono::milliseconds cpu_until_changed{1};
 
@@ -141,9 +142,10 @@ Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment, u
     co_return co_await hold_for_call(pager, std::move(fragment), std::move(words));
 }
 
-Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid) {
+Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid,
+                              uint64_t call_ends) {
     if (hold == 0) co_return;
-    const Progress enough{cpu_until_changed};
+    const Progress enough{.on_processor = cpu_until_changed, .begins_at = call_ends - call_bytes};
     co_await thread_gets_on(loop, tid, enough);
     pager.supply.release(hold);
 }

@@ -62,8 +62,10 @@ Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment,
 Task<uint64_t> hold_for_call(Pager& pager, std::shared_ptr<Fragment> fragment, uint32_t number,
                              const uint64_t (&args)[6]);
 // The thread is about to make the call: releases the words once it has had its processor for long
-// enough, or sleeps in the call. tid: as this supervisor sees it.
-Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid);
+// enough, or sleeps in the call. tid: as this supervisor sees it. call_ends: the address behind the
+// call's instruction, which the thread may execute once more.
+Task<void> release_after_call(Loop& loop, Pager& pager, uint64_t hold, pid_t tid,
+                              uint64_t call_ends);
 
 // Whether the word is in shared memory. In a mixed session all its waiters wait at home.
 bool is_shared_word(Fragment& fragment, Address word);

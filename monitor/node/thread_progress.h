@@ -14,6 +14,9 @@ namespace gpr {
 struct Progress {
     std::chrono::nanoseconds on_processor;  // having run for so long, it has done it
     std::chrono::nanoseconds asleep{0};     // and having slept for so long
+    // Where its instruction is, for which it may have to wait itself: standing there, it has not
+    // begun. 0: it has.
+    uint64_t begins_at = 0;
 };
 
 // Returns when the thread has got on so far from now, or has gone. tid: as this supervisor sees it.
