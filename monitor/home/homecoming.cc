@@ -24,7 +24,6 @@
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/resumed_wait.h"
 #include "monitor/tracee/room_for_descriptors.h"
-#include "syscall/park.h"
 
 namespace gpr::home {
 
@@ -138,9 +137,8 @@ void Homecoming::end_call(HomeThread& thread) {
     if (!regs) return;
     const auto result = static_cast<long>(regs->rax);
     // Looked at again, it may have ended its part already, and wait for us.
-    const bool in_call =
-        static_cast<long>(regs->orig_rax) >= 0 && regs->orig_rax != gpr_park_number;
-    if (!in_call || (!trace::is_restart(result) && !is_interrupted_wait(*regs))) return;
+    if (!is_in_programs_call(*regs)) return;
+    if (!trace::is_restart(result) && !is_interrupted_wait(*regs)) return;
     // Of calls that are forwarded the kernel continues only poll.
     thread.timed_wait = regs->orig_rax == SYS_restart_syscall ? SYS_poll : regs->orig_rax;
     // Nobody else has interrupted such a wait.

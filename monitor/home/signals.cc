@@ -232,9 +232,8 @@ void Signals::pass_on(HomeThread& thread, int signal) {
     if (!info) return;
     // The interrupted call's restart code is sent along; the kernel there decides.
     auto regs = trace::registers(thread.tid);
-    bool interrupted = regs && static_cast<long>(regs->orig_rax) >= 0 &&
-                       regs->orig_rax != GPR_PARK &&
-                       trace::is_restart(static_cast<long>(regs->rax));
+    const bool interrupted =
+        regs && is_in_programs_call(*regs) && trace::is_restart(static_cast<long>(regs->rax));
     if (interrupted) {
         regs->orig_rax = ~0UL;
         trace::set_registers(thread.tid, *regs);

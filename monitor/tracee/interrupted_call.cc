@@ -94,11 +94,14 @@ bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args) {
            (S_ISCHR(its.stx_mode) && its.stx_rdev_major != memory_devices);
 }
 
+bool is_in_programs_call(const user_regs_struct& regs) {
+    return static_cast<long>(regs.orig_rax) >= 0 && regs.orig_rax != gpr_park_number;
+}
+
 void end_interrupted_call(pid_t tid) {
     auto regs = trace::registers(tid);
-    bool waited = regs && static_cast<long>(regs->orig_rax) >= 0 &&
-                  regs->orig_rax != gpr_park_number &&
-                  trace::is_restart(static_cast<long>(regs->rax));
+    const bool waited =
+        regs && is_in_programs_call(*regs) && trace::is_restart(static_cast<long>(regs->rax));
     if (!waited) return;
     regs->rax = static_cast<uint64_t>(-EINTR);
     regs->orig_rax = ~0UL;

@@ -28,6 +28,10 @@ void restart_what_has_not_begun(pid_t tid, const IsUnseen& is_unseen);
 // device. Only what the name stands for now can be looked at.
 bool may_wait_to_open(pid_t tid, const Row& row, const CallArguments& args);
 
+// Whether a stopped thread is in a system call of the program's: not in gpr's own (syscall/park.h),
+// in which a shadow waits for orders when its call has ended.
+bool is_in_programs_call(const user_regs_struct& regs);
+
 // Ends a stopped thread's call with EINTR instead of restarting it, because another node has made
 // it.
 void end_interrupted_call(pid_t tid);
