@@ -26,7 +26,7 @@ constexpr uint64_t no_call = ~0UL;  // in orig_rax: the kernel skips the call an
 void go_on(pid_t tid) {
     if (!trace::is_stop_wanted(tid)) return trace::resume(tid);
     trace::interrupt(tid);
-    ptrace(PTRACE_CONT, tid, nullptr, 0L);
+    trace::resume_past_calls(tid);
 }
 
 // A thread in pause(2) stops at once. False if it is gone, or does not stop: its tracer must not be
@@ -109,7 +109,7 @@ void CallStops::report(pid_t tid, Notification call) {
     caller->second.state = State::pausing;
     regs->orig_rax = SYS_pause;
     trace::set_registers(tid, *regs);
-    ptrace(PTRACE_CONT, tid, nullptr, 0L);
+    trace::resume_past_calls(tid);
 }
 
 void CallStops::on_exit(pid_t tid) {

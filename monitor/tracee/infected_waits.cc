@@ -9,6 +9,7 @@
 #include "base/log.h"
 #include "monitor/tracee/infection.h"
 #include "monitor/tracee/ptrace.h"
+#include "monitor/tracee/resume_request.h"
 #include "monitor/tracee/resumed_wait.h"
 
 namespace gpr {
@@ -74,7 +75,7 @@ Result<user_regs_struct> Infection::interrupted_at_once(StoppedThread& thread,
     }
     for (;;) {
         ptrace(PTRACE_INTERRUPT, thread.tid, nullptr, 0L);
-        ptrace(PTRACE_CONT, thread.tid, nullptr, 0L);
+        trace::resume_past_calls(thread.tid);
         GPR_TRY(const WaitStatus stop, await_step(thread.tid));
         if (stop.kind == WaitStatus::Kind::trap_stop) break;
         thread.by_job_control |= stop.kind != WaitStatus::Kind::event;

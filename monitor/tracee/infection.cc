@@ -275,7 +275,7 @@ bool Infection::meets_end_beside(pid_t tid) {
         int status = 0;
         const bool other = thread.tid != 0 && thread.tid != tid;
         if (!other || waitpid(thread.tid, &status, __WALL | WNOHANG) != thread.tid) continue;
-        ends_.push_back({thread.tid, WaitStatus::decode(status)});
+        ends_.push_back({thread.tid, WaitStatus::of(thread.tid, status)});
         ended_ |= is_end(ends_.back().status);
     }
     return ended_;

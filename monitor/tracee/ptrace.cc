@@ -35,6 +35,25 @@ std::unordered_set<pid_t>& to_be_detached() {
     static std::unordered_set<pid_t> tids;
     return tids;
 }
+
+std::unordered_set<pid_t>& ends_reported() {
+    static std::unordered_set<pid_t> tids;
+    return tids;
+}
+
+// SIGKILL takes a thread out of any stop, and to the one at its end. Who is about to answer the
+// stop before must not answer this one, which nobody has seen yet.
+bool is_at_unseen_end(pid_t tid) {
+    if (ends_reported().contains(tid)) return false;
+    siginfo_t info{};
+    return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
+           info.si_code == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
+}
+
+void go_on(pid_t tid, int request, int signal) {
+    if (is_at_unseen_end(tid)) return;
+    ::ptrace(static_cast<__ptrace_request>(request), tid, nullptr, static_cast<long>(signal));
+}
 }  // namespace
 
 void detach(pid_t tid) {
@@ -93,27 +112,24 @@ Result<void> set_signal_info(pid_t tid, siginfo_t info) {
 }
 
 Result<unsigned long> event_message(pid_t tid) {
+    if (is_at_unseen_end(tid)) return fail(ESRCH, "the thread has been killed");
     return fetch<unsigned long>(PTRACE_GETEVENTMSG, tid, "cannot read an event");
 }
 
 void set_options(pid_t tid, long options) { ::ptrace(PTRACE_SETOPTIONS, tid, nullptr, options); }
 
-void resume(pid_t tid, int signal) {
-    const auto request = static_cast<__ptrace_request>(goes_on_by(tid));
-    ::ptrace(request, tid, nullptr, static_cast<long>(signal));
-}
-void single_step(pid_t tid, int signal) {
-    ::ptrace(PTRACE_SINGLESTEP, tid, nullptr, static_cast<long>(signal));
-}
-void resume_to_call(pid_t tid, int signal) {
-    ::ptrace(PTRACE_SYSCALL, tid, nullptr, static_cast<long>(signal));
-}
+void resume(pid_t tid, int signal) { go_on(tid, goes_on_by(tid), signal); }
+void resume_past_calls(pid_t tid) { go_on(tid, PTRACE_CONT, 0); }
+void single_step(pid_t tid, int signal) { go_on(tid, PTRACE_SINGLESTEP, signal); }
+void resume_to_call(pid_t tid, int signal) { go_on(tid, PTRACE_SYSCALL, signal); }
 void interrupt(pid_t tid) {
     interrupted().insert(tid);
     ::ptrace(PTRACE_INTERRUPT, tid, nullptr, 0L);
 }
 bool is_stop_wanted(pid_t tid) { return interrupted().contains(tid); }
 void note_interrupted(pid_t tid) { interrupted().erase(tid); }
+void note_end_reported(pid_t tid) { ends_reported().insert(tid); }
+void note_ended(pid_t tid) { ends_reported().erase(tid); }
 void stay_stopped(pid_t tid) { ::ptrace(PTRACE_LISTEN, tid, nullptr, 0L); }
 
 uint64_t signal_mask(pid_t tid) {

@@ -8,6 +8,13 @@ namespace gpr::trace {
 // resume() uses this request for the thread: PTRACE_CONT unless another one is set.
 void go_on_by(pid_t tid, int request);
 int goes_on_by(pid_t tid);
+// resume() with PTRACE_CONT, once.
+void resume_past_calls(pid_t tid);
+// The stop at the thread's end (PTRACE_EVENT_EXIT) has been reported; and its end. Before that stop
+// has been, resume() and its like do nothing there: they are meant for an earlier one, which
+// SIGKILL has ended.
+void note_end_reported(pid_t tid);
+void note_ended(pid_t tid);
 // Whether interrupt() has asked for a stop, and none has come yet but at calls.
 bool is_stop_wanted(pid_t tid);
 void note_interrupted(pid_t tid);

@@ -38,6 +38,9 @@ WaitStatus WaitStatus::decode(int raw) {
 
 WaitStatus WaitStatus::of(pid_t tid, int raw) {
     WaitStatus status = decode(raw);
+    if (status.kind == Kind::event && status.value == PTRACE_EVENT_EXIT)
+        trace::note_end_reported(tid);
+    if (status.ended()) trace::note_ended(tid);
     if (status.kind != Kind::signal_stop || status.value != SIGSTOP) return status;
     // Nothing else in the kernel sends one to who is traced by PTRACE_SEIZE.
     auto info = trace::signal_info(tid);
