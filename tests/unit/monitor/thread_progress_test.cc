@@ -86,6 +86,19 @@ TEST_CASE("a thread that sleeps has got on, at once or after a time") {
     CHECK(child.used() < 1s);
 }
 
+TEST_CASE("a thread that stands before its instruction has not begun, for some time") {
+    const Child child([] { compute(); });
+    while (child.used() < 1ms) usleep(1000);
+    kill(child.pid(), SIGSTOP);
+    while (status_of_thread(child.pid()).letter != 'T') usleep(1000);
+    const ThreadStatus there = status_of_thread(child.pid());
+    REQUIRE(there.call == -1);
+    wait_for(child.pid(), {.on_processor = 1s, .begins_at = there.instruction + 1});
+    const auto began = Clock::now();
+    wait_for(child.pid(), {.on_processor = 1s, .begins_at = there.instruction});
+    CHECK(Clock::now() - began >= 400ms);
+}
+
 TEST_CASE("nobody waits for a thread that has gone") {
     pid_t gone = 0;
     {
