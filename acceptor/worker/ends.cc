@@ -224,7 +224,10 @@ Task<void> Ends::hold_robust_lists(RemoteProcess& process) {
     OneShot<bool>& done = last->done;
     last->too_late = !co_await done;
     worker_.loop.cancel(timer);
-    if (last->too_late) co_return;
+    if (last->too_late) {
+        worker_.pager.supply.release(std::exchange(last->hold, 0));
+        co_return;
+    }
     if (worker_.find_process(pid) == &process)
         process.end_hold = last->hold;
     else

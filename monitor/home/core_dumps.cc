@@ -110,6 +110,10 @@ Task<void> CoreDumps::let_kernel_dump(HomeProcess& process, siginfo_t info) {
         trace::resume(tid);
         const WaitStatus status = co_await home_.stops.next_stop(*thread);
         if (status.ended()) co_return;
+        if (status.kind == WaitStatus::Kind::event) {  // it is killed
+            home_.on_wait(tid, status);
+            co_return;
+        }
         if (status.kind == WaitStatus::Kind::signal_stop && status.value == info.si_signo) break;
     }
     trace::set_signal_info(tid, info);

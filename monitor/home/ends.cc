@@ -87,6 +87,14 @@ Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
 
 // exit_group is not reported at rest, so its caller's registers tell that all threads end. Those
 // that were ending by themselves may do so without an event.
+// The child of a call whose end has not been told may be there.
+bool was_making_a_child(const HomeThread& thread) {
+    auto regs = trace::registers(thread.tid);
+    if (!regs) return false;
+    const uint64_t call = regs->orig_rax;
+    return call == SYS_fork || call == SYS_vfork || call == SYS_clone || call == SYS_clone3;
+}
+
 bool calls_exit_group(const HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     return !thread.helper && regs && regs->orig_rax == SYS_exit_group;
@@ -256,7 +264,7 @@ Task<void> Ends::finish(HomeProcess& process, HomeThread& thread) {
     thread.advance(HomeThread::Life::ending);
     auto status = trace::event_message(tid);
     int raw = status ? static_cast<int>(*status) : 0;
-    if (WIFSIGNALED(raw)) home_.births.find_untold(thread);
+    if (WIFSIGNALED(raw) || was_making_a_child(thread)) home_.births.find_untold(thread);
     bool filtered = WIFSIGNALED(raw) && Filters::is_ended_by_filter(thread, WTERMSIG(raw));
     process.group_exit = process.group_exit || calls_exit_group(thread);
     bool all_end = process.group_exit || (WIFSIGNALED(raw) && !filtered);

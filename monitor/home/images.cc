@@ -154,6 +154,10 @@ Task<bool> Images::leave_exec(HomeThread& thread) {
             status = co_await home_.stops.next_stop(thread);
         }
         if (status.ended()) co_return false;
+        if (status.kind == WaitStatus::Kind::event && status.value == PTRACE_EVENT_EXIT) {
+            home_.on_wait(thread.tid, status);
+            co_return false;
+        }
         bool stepped = status.kind == WaitStatus::Kind::signal_stop && status.value == SIGTRAP;
         if (stepped) co_return true;
         signal = status.kind == WaitStatus::Kind::signal_stop ? status.value : 0;

@@ -1,5 +1,7 @@
 #include "monitor/home/proxy_calls.h"
 
+#include <sys/ptrace.h>
+
 #include "monitor/home/home.h"
 #include "monitor/tracee/ptrace.h"
 
@@ -12,7 +14,11 @@ Task<std::shared_ptr<ProxyCall>> ProxyCalls::begin(pid_t pid, Notification n) {
     if (before && before->number == n.number) {
         OneShot<bool>& over = before->over;
         co_await over;
-        give_result(pid, n, before);
+        if (before->result) {
+            give_result(pid, n, before);
+        } else {
+            home_.notifier->let_it_run(n.id);
+        }
         co_return nullptr;
     }
     auto call = std::make_shared<ProxyCall>(home_.loop);
@@ -46,16 +52,21 @@ void ProxyCalls::give_result(pid_t pid, const Notification& n,
                              const std::shared_ptr<ProxyCall>& call) {
     HomeThread* thread = home_.find_thread(pid, n.tid);
     if (!thread || thread->proxy_call != call) return;  // it has stopped meanwhile
+    if (call->holds_stop) return;                       // after_call()
     if (!call->result) {
         thread->proxy_call.reset();
         home_.notifier->let_it_run(n.id);
         return;
     }
-    if (!call->holds_stop) trace::interrupt(n.tid);
+    trace::interrupt(n.tid);
 }
 
 bool ProxyCalls::holds_stop(HomeThread& thread, WaitStatus status) {
     if (!thread.proxy_call || status.ended()) return false;
+    if (status.kind == WaitStatus::Kind::event && status.value == PTRACE_EVENT_EXIT) {
+        thread.proxy_call.reset();  // nobody gets its result
+        return false;
+    }
     auto regs = trace::registers(thread.tid);
     if (!regs || regs->orig_rax != thread.proxy_call->number) return false;
     if (!trace::is_restart(static_cast<long>(regs->rax))) return false;

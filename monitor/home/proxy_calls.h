@@ -1,5 +1,5 @@
-// Calls that the monitor makes for a thread of a process that is not split: about memory that
-// belongs to its parent, or about descriptors of an acceptor; and those that it emulates:
+// Calls that the monitor makes for a thread at home: about memory that belongs to the parent of a
+// process that is not split, or about descriptors of an acceptor; and those that it emulates:
 // ptrace(2), and the waits of tracers. Signals may interrupt the thread meanwhile, but not the
 // call, which is made once.
 #pragma once

@@ -191,6 +191,8 @@ Task<void> TraceCalls::serve(pid_t pid, pid_t tid, user_regs_struct regs) {
     const int64_t result = co_await make(*thread, static_cast<pid_t>(regs.rsi), request);
     spdlog::trace("thread {}: ptrace({:#x}, {}, {:#x}, {:#x}) is {}", tid, request.kind,
                   static_cast<pid_t>(regs.rsi), request.address, request.data, result);
+    thread = home_.find_thread(pid, tid);
+    if (!thread || thread->ends()) co_return;
     if (trace::is_restart(result)) {
         trace::take_call_back(tid, regs);
     } else {
@@ -222,16 +224,21 @@ bool TraceCalls::on_notification(const HomeThread& thread, const Notification& n
 
 Task<void> TraceCalls::serve_notified(pid_t pid, Notification n) {
     const Request request{n.args[0], n.args[2], n.args[3]};
+    const auto target = static_cast<pid_t>(n.args[1]);
+    // Meanwhile the thread may have to stop and come home itself, and then calls again.
+    int64_t result = co_await get_ready(pid, n.tid, target, request);
+    if (!home_.notifier->still_valid(n.id)) co_return;
+    if (trace::is_restart(result)) {
+        // The kernel makes a call again only on the way to a signal or a stop.
+        trace::interrupt(n.tid);
+        home_.notifier->reply_raw(n.id, result);
+        co_return;
+    }
     std::shared_ptr<ProxyCall> call = co_await home_.proxy_calls.begin(pid, n);
     if (!call) co_return;
-    HomeThread* thread = home_.find_thread(pid, n.tid);
-    const int64_t result = co_await make(*thread, static_cast<pid_t>(n.args[1]), request);
+    if (result == 0) result = co_await act(*home_.find_thread(pid, n.tid), target, request);
     spdlog::trace("thread {}: ptrace({:#x}), as it reports, is {}", n.tid, request.kind, result);
-    if (trace::is_restart(result)) {
-        home_.proxy_calls.make_again(pid, n, call);
-    } else {
-        home_.proxy_calls.finish(pid, n, call, result);
-    }
+    home_.proxy_calls.finish(pid, n, call, result);
 }
 
 Task<std::optional<int64_t>> TraceCalls::serve_forwarded(pid_t pid, pid_t tid,
@@ -253,9 +260,18 @@ bool TraceCalls::is_of_others(uint64_t kind, pid_t target) const {
 
 Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request) {
     const pid_t pid = thread.process->pid, tid = thread.tid;
-    if (request.kind == PTRACE_TRACEME) co_return co_await trace_me(pid, tid);
+    const int64_t ready = co_await get_ready(pid, tid, target, request);
+    if (ready != 0) co_return ready;
+    HomeThread* caller = home_.find_thread(pid, tid);
+    if (!caller) co_return -ESRCH;
+    co_return co_await act(*caller, target, request);
+}
+
+Task<int64_t> TraceCalls::act(HomeThread& thread, pid_t target, Request request) {
+    const pid_t pid = thread.process->pid, tid = thread.tid;
+    if (request.kind == PTRACE_TRACEME) co_return trace_me(pid, tid);
     if (request.kind == PTRACE_ATTACH || request.kind == PTRACE_SEIZE)
-        co_return co_await begin(pid, tid, target, request);
+        co_return begin(pid, tid, target, request);
     Tracee* tracee = home_.debugging.tracing().find(target);
     if (!tracee || tracee->tracer != thread.tid || tracee->state == Tracee::State::ended)
         co_return -ESRCH;
@@ -284,19 +300,34 @@ Task<int64_t> TraceCalls::make(HomeThread& thread, pid_t target, Request request
     co_return co_await ptrace::make_data_request(target, request, memory);
 }
 
-Task<int64_t> TraceCalls::trace_me(pid_t pid, pid_t tid) {
+Task<int64_t> TraceCalls::get_ready(pid_t pid, pid_t tid, pid_t target, Request request) {
+    if (request.kind == PTRACE_TRACEME) {
+        const pid_t parent = parent_of(pid);
+        if (home_.call_stops) co_return co_await leave_session(pid, parent);
+        if (home_.debugging.tracing().find(tid) || !home_.find_process(parent)) co_return -EPERM;
+        co_return co_await prepare(pid, parent, pid);
+    }
+    const bool seizes = request.kind == PTRACE_SEIZE;
+    if (!seizes && request.kind != PTRACE_ATTACH) co_return 0;
+    if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) co_return -EIO;
+    const HomeThread* tracer = home_.find_thread(pid, tid);
+    if (!tracer) co_return -ESRCH;
+    auto thread = may_begin(*tracer, target);
+    if (!thread) co_return -thread.error().code;
+    const pid_t tracee = (*thread)->process->pid;
+    if (home_.call_stops) co_return co_await leave_session(pid, tracee);
+    co_return co_await prepare(pid, pid, tracee);
+}
+
+int64_t TraceCalls::trace_me(pid_t pid, pid_t tid) const {
     Tracing& tracing = home_.debugging.tracing();
     const pid_t parent = parent_of(pid);
-    if (home_.call_stops) co_return co_await leave_session(pid, parent);
-    if (tracing.find(tid) || !home_.find_process(parent)) co_return -EPERM;
-    const int64_t ready = co_await prepare(pid, parent, pid);
-    if (ready != 0) co_return ready;
     HomeThread* thread = home_.find_thread(pid, tid);
     HomeThread* tracer = home_.find_thread(parent, tracing.maker_of(pid));
     if (!tracer) tracer = home_.find_thread(parent, parent);
-    if (!thread || !tracer) co_return -EPERM;
+    if (!thread || !tracer || tracing.find(tid)) return -EPERM;
     tracing.begin(*tracer, *thread);
-    co_return 0;
+    return 0;
 }
 
 // Whoever traces or is traced, and is not where it can be, comes home for good. Returns 0, an
@@ -416,20 +447,12 @@ Result<HomeThread*> TraceCalls::may_begin(const HomeThread& tracer, pid_t target
     return thread;
 }
 
-// PTRACE_ATTACH and PTRACE_SEIZE.
-Task<int64_t> TraceCalls::begin(pid_t pid, pid_t tid, pid_t target, Request request) {
+int64_t TraceCalls::begin(pid_t pid, pid_t tid, pid_t target, Request request) const {
     const bool seizes = request.kind == PTRACE_SEIZE;
-    if (seizes && (request.address != 0 || request.data & ~ptrace::all_options)) co_return -EIO;
     HomeThread* tracer = home_.find_thread(pid, tid);
+    if (!tracer) return -ESRCH;
     auto thread = may_begin(*tracer, target);
-    if (!thread) co_return -thread.error().code;
-    if (home_.call_stops) co_return co_await leave_session(pid, (*thread)->process->pid);
-    const int64_t ready = co_await prepare(pid, pid, (*thread)->process->pid);
-    if (ready != 0) co_return ready;
-    tracer = home_.find_thread(pid, tid);
-    if (!tracer) co_return -ESRCH;
-    thread = may_begin(*tracer, target);
-    if (!thread) co_return -thread.error().code;
+    if (!thread) return -thread.error().code;
     HomeProcess& process = *(*thread)->process;
     Tracee& tracee = home_.debugging.tracing().begin(*tracer, **thread);
     tracee.seized = seizes;
@@ -440,7 +463,7 @@ Task<int64_t> TraceCalls::begin(pid_t pid, pid_t tid, pid_t target, Request requ
     } else if (!seizes) {
         syscall(SYS_tgkill, process.pid, target, SIGSTOP);
     }
-    co_return 0;
+    return 0;
 }
 
 int64_t TraceCalls::interrupt(Tracee& tracee, bool listens) const {

@@ -41,8 +41,12 @@ private:
     Task<void> serve(pid_t pid, pid_t tid, user_regs_struct regs);
     Task<void> serve_notified(pid_t pid, Notification n);
     Task<int64_t> make(HomeThread& thread, pid_t target, ptrace::Request request);
-    Task<int64_t> trace_me(pid_t pid, pid_t tid);
-    Task<int64_t> begin(pid_t pid, pid_t tid, pid_t target, ptrace::Request request);
+    Task<int64_t> act(HomeThread& thread, pid_t target, ptrace::Request request);
+    // What must be so before a tracee is begun. Returns as prepare().
+    Task<int64_t> get_ready(pid_t pid, pid_t tid, pid_t target, ptrace::Request request);
+    [[nodiscard]] int64_t trace_me(pid_t pid, pid_t tid) const;
+    // PTRACE_ATTACH and PTRACE_SEIZE.
+    [[nodiscard]] int64_t begin(pid_t pid, pid_t tid, pid_t target, ptrace::Request request) const;
     [[nodiscard]] Result<HomeThread*> may_begin(const HomeThread& tracer, pid_t target) const;
     [[nodiscard]] bool may_be_tracer(const HomeProcess& process) const;
     Task<int64_t> prepare(pid_t caller, pid_t tracer, pid_t tracee);

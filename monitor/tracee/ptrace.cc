@@ -46,7 +46,7 @@ std::unordered_set<pid_t>& ends_reported() {
 bool is_at_unseen_end(pid_t tid) {
     if (ends_reported().contains(tid)) return false;
     siginfo_t info{};
-    return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 &&
+    return ::ptrace(PTRACE_GETSIGINFO, tid, nullptr, &info) == 0 && info.si_signo == SIGTRAP &&
            info.si_code == (SIGTRAP | PTRACE_EVENT_EXIT << 8);
 }
 

@@ -40,7 +40,9 @@ WaitStatus WaitStatus::of(pid_t tid, int raw) {
     WaitStatus status = decode(raw);
     if (status.kind == Kind::event && status.value == PTRACE_EVENT_EXIT)
         trace::note_end_reported(tid);
-    if (status.ended()) trace::note_ended(tid);
+    // A thread that executes a program gets the id of the first one, which has ended then.
+    const bool executes = status.kind == Kind::event && status.value == PTRACE_EVENT_EXEC;
+    if (status.ended() || executes) trace::note_ended(tid);
     if (status.kind != Kind::signal_stop || status.value != SIGSTOP) return status;
     // Nothing else in the kernel sends one to who is traced by PTRACE_SEIZE.
     auto info = trace::signal_info(tid);

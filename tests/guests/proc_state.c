@@ -9,7 +9,7 @@
 
 #include "guest.h"
 
-enum { SAMPLES = 30, CHILDREN = 6 };
+enum { SAMPLES = 30, CHILDREN = 6, MOST_LOOKS = 2000 };
 enum { COMPUTES = 1, WAITS, COMPUTES_AGAIN };
 static volatile int* phase;
 
@@ -56,8 +56,11 @@ static void until(pid_t pid, char state) {
 // Its state says S a moment before it is off its processor, and until then wchan is "0".
 static void show(const char* what, pid_t pid) {
     char where[128];
-    do CHECK(read_text(pid, "wchan", where, sizeof where));
-    while (strcmp(where, "0") == 0);
+    for (int i = 0; i < MOST_LOOKS; i++) {
+        CHECK(read_text(pid, "wchan", where, sizeof where));
+        if (strcmp(where, "0") != 0) break;
+        usleep(1000);
+    }
     printf("%s: %c %c %c, %s\n", what, state_of(pid), state_in_status(pid), state_of_thread(pid),
            where);
 }
