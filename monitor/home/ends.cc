@@ -85,9 +85,7 @@ Task<void> while_it_comes(Loop& loop, const Acceptors& from, Task<void> work) {
     if (!all_came) spdlog::warn("the acceptor has not brought what the program wrote in the end");
 }
 
-// exit_group is not reported at rest, so its caller's registers tell that all threads end. Those
-// that were ending by themselves may do so without an event.
-// The child of a call whose end has not been told may be there.
+// There may be a child that has not been told: whatever ended the thread came before that.
 bool was_making_a_child(const HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     if (!regs) return false;
@@ -95,6 +93,8 @@ bool was_making_a_child(const HomeThread& thread) {
     return call == SYS_fork || call == SYS_vfork || call == SYS_clone || call == SYS_clone3;
 }
 
+// exit_group is not reported at rest, so its caller's registers tell that all threads end. Those
+// that were ending by themselves may do so without an event.
 bool calls_exit_group(const HomeThread& thread) {
     auto regs = trace::registers(thread.tid);
     return !thread.helper && regs && regs->orig_rax == SYS_exit_group;
