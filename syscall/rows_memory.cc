@@ -17,7 +17,7 @@ constexpr Row table[] = {
      changes_memory(MemoryCall::protect)},
     {11, "munmap", coherent, full, maps, {num, num}, "", {there::unmap, here::memory},
      changes_memory(MemoryCall::unmap)},
-    {12, "brk", coherent, full, maps, {num}, "", {there::forward, here::memory},
+    {12, "brk", coherent, full, maps, {num}, "", {there::set_break, here::memory},
      changes_memory(MemoryCall::set_break)},
     {25, "mremap", coherent, full, maps, {num, num, num, num, num}, "",
      {there::move, here::memory},

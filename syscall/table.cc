@@ -243,6 +243,24 @@ const Details& details_of(uint64_t number) {
     return row ? row->details : none;
 }
 
+bool concerns_break(uint64_t number) {
+    switch (number) {
+        case SYS_clone:
+        case SYS_clone3:
+        case SYS_execve:
+        case SYS_execveat:
+        case SYS_fork:
+        case SYS_personality:
+        case SYS_prctl:
+        case SYS_prlimit64:
+        case SYS_ptrace:
+        case SYS_setrlimit:
+        case SYS_userfaultfd:
+        case SYS_vfork: return true;
+        default: return false;
+    }
+}
+
 bool has_trait(uint64_t number, Trait trait) {
     const Row* row = find_row(static_cast<uint32_t>(number));
     return row && row->has(trait);

@@ -81,6 +81,7 @@ enum class AtAcceptor : uint8_t {
     residence,
     restart,
     select,
+    set_break,
     send_message,
     suspend,
     sync,
@@ -194,6 +195,9 @@ const Row* find_row(uint32_t number);
 const Details& details_of(uint64_t number);
 inline MemoryCall memory_call_of(uint64_t number) { return details_of(number).memory; }
 bool has_trait(uint64_t number, Trait trait);
+// Whether the call may move the break otherwise than brk(2) does, change what brk(2) may do, or
+// make another process that shares the memory.
+bool concerns_break(uint64_t number);
 Handlers handlers_of(uint64_t number);
 
 // Sorted by number.

@@ -35,9 +35,11 @@ constexpr std::string_view acceptor_notes =
 constexpr std::string_view pretended_vdso = "vdso";
 constexpr std::string_view pretended_delegation = "delegation";
 constexpr std::string_view pretended_lookups = "lookups";
+constexpr std::string_view pretended_breaks = "breaks";
 
 bool is_ours(std::string_view name) {
-    return name == pretended_vdso || name == pretended_delegation || name == pretended_lookups;
+    return name == pretended_vdso || name == pretended_delegation || name == pretended_lookups ||
+           name == pretended_breaks;
 }
 
 constexpr std::chrono::seconds longest_drain{std::chrono::hours(24)};
@@ -135,7 +137,7 @@ const CommandSpec& acceptor_spec() {
                 with_details({"pretend-without", SettingKind::list, "NAME",
                               "behave as if the CPU lacked this feature; 'vdso': as another "
                               "kernel; 'delegation': never answer for files of the initiator, "
-                              "'lookups': nor for its paths"},
+                              "'lookups': nor for its paths, 'breaks': nor for brk(2)"},
                              details::pretend_without)),
         },
         false,
@@ -262,8 +264,9 @@ int serve_session_main(const Words&) {
     auto lacks = [&](std::string_view name) {
         return std::ranges::find(without, name) != without.end();
     };
-    WorkerOptions worker{lacks(pretended_vdso), options.drain_s != 0, !lacks(pretended_delegation),
-                         !lacks(pretended_lookups), nullptr};
+    WorkerOptions worker{lacks(pretended_vdso),        options.drain_s != 0,
+                         !lacks(pretended_delegation), !lacks(pretended_lookups),
+                         !lacks(pretended_breaks),     nullptr};
     std::optional<SharedTally> tally;
     if (session->tally) {
         auto mapped = SharedTally::map(std::move(session->tally));

@@ -19,6 +19,7 @@ $Cxx.namespace("gpr::wire");
 using Handshake = import "handshake.capnp";
 using Counts = import "counts.capnp";
 using Files = import "files.capnp";
+using Space = import "address_space.capnp";
 
 struct Frame {
   union {
@@ -49,7 +50,7 @@ struct SessionMessage {
     crossing @6 :Crossing;              # a thread continues at the receiver; raw: extended state
     call @7 :CallRequest;               # acceptor: make this call at home; raw: marshalled buffers
     callDone @8 :CallReply;             # home: its result; raw: what the call wrote
-    mapping @9 :MappingChange;          # the sender's address space changed
+    mapping @9 :Space.MappingChange;    # the sender's address space changed
     signal @10 :SignalDelivery;         # deliver it at the node that has the thread
     pages @11 :PageMessage;             # coherence; raw: page content
     futexWoken @12 :FutexWake;
@@ -72,7 +73,7 @@ struct SessionMessage {
     heir @29 :Files.Heir;
     keptCall @30 :Files.KeptCall;
     keptDone @31 :Files.KeptDone;
-    layout @32 :Layout;                 # home: mappings of the process that begins next
+    layout @32 :Space.Layout;           # home: mappings of the process that begins next
     memoryPolicy @33 :MemoryPolicy;     # acceptor: the thread has set it there
     homecoming @34 :Homecoming;         # home: all threads of the process are to come home
     observeQuestion @35 :ObserveQuestion;  # home: somebody looks; what is there now?
@@ -186,39 +187,6 @@ struct ThreadId { pid @0 :Int32; tid @1 :Int32; }
 # For set_mempolicy(2), in the format of monitor/tracee/memory_policy.h.
 struct MemoryPolicy { pid @0 :Int32; tid @1 :Int32; words @2 :List(UInt64); }
 
-# One mapping: a view of a memory object, whole pages, addresses in bytes.
-struct MappingView {
-  begin @0 :UInt64;
-  end @1 :UInt64;
-  prot @2 :UInt32;   # PROT_*
-  shared @3 :Bool;
-  file @4 :Bool;     # untouched pages have content, which node 0 has
-  object @5 :UInt32;
-  objectPage @6 :UInt64;
-  birth @7 :UInt8;     # the node to which untouched pages belong
-  codeClass @8 :UInt8; # mm/address_space.h: CodeClass
-  objectPages @9 :UInt64;  # of shared memory; accesses beyond are SIGBUS
-  mayWrite @10 :Bool;
-  growsDown @11 :Bool;     # MAP_GROWSDOWN
-  path @12 :Text;          # from the acceptor, of a file of its own
-  anchored @13 :Bool;      # only its birth node may map it: a device, or a shared file of its own
-  mainStack @14 :Bool;
-  sealed @15 :Bool;        # mseal(2)
-  source @16 :UInt32;      # the acceptor's id of the file of its own that is mapped; 0: none
-  sourceOffset @17 :UInt64;  # the offset of `begin` in it, in bytes; or in what `content` names
-  follows @18 :Bool;       # untouched pages change when other mappings write to the same file
-  content @19 :Data;       # digest of the file of home that it shows; empty: unknown
-}
-
-# The mappings and objects for the ProcessStart or ProcessFork that follows. They may exceed the
-# size of a message, so there may be several of these.
-struct Layout {
-  pid @0 :Int32;                   # of the new process
-  mappings @1 :List(MappingView);  # all; for a ProcessFork, those of MADV_WIPEONFORK
-  absent @2 :List(AddressRange);   # for a ProcessFork, those of MADV_DONTFORK
-  copies @3 :List(UInt32);         # for a ProcessFork, pairs: an object, and the child's copy of it
-}
-
 struct ProcessStart {
   pid @0 :Int32;
   name @1 :Text;
@@ -318,69 +286,10 @@ struct CallReply {
   elsewhere @6 :Bool;      # not made: the thread must go home, as a third node makes the call
   delegation @7 :Files.Delegation;  # of the file that the call has opened
   lookup @8 :Files.Lookup;          # how long the answer holds
-}
-
-struct MappingChange {
-  pid @0 :Int32;
-  union {
-    map @1 :MappingView;      # replaces what was there
-    unmap @2 :AddressRange;
-    protect @3 :Protect;
-    discard @4 :AddressRange; # madvise: the content is dropped
-    move @5 :Move;
-    resize @6 :Resize;        # shared memory was truncated or extended
-    forget @7 :UInt32;        # no process maps this shared memory any more
-    lock @8 :Lock;            # mlock, munlock
-    fills @9 :ProgramFills;   # the program's own userfaultfd
-    usedAtHome @10 :UInt32;   # other processes at home use this shared memory, too
-    guard @11 :Guard;         # MADV_GUARD_INSTALL, MADV_GUARD_REMOVE
-    mark @12 :UInt32;         # answer with `applied` when all earlier changes are applied
-    applied @13 :UInt32;
-    seal @14 :AddressRange;   # mseal
-    follow @15 :AddressRange; # MappingView.follows is true from now on
-  }
-}
-
-struct Resize { object @0 :UInt32; pages @1 :UInt64; }
-
-struct AddressRange { begin @0 :UInt64; end @1 :UInt64; }
-
-struct Lock {
-  begin @0 :UInt64;
-  end @1 :UInt64;
-  locked @2 :Bool;
-  onFault @3 :Bool;  # MLOCK_ONFAULT
-  future @4 :UInt8;  # mlockall, for future mappings: 1 + LockOfNew; 0: no change
-}
-
-struct Guard {
-  begin @0 :UInt64;
-  end @1 :UInt64;
-  install @2 :Bool;
-}
-
-struct ProgramFills {
-  begin @0 :UInt64;
-  end @1 :UInt64;
-  union {
-    on @2 :Bool;     # begins or ends
-    wake @3 :Void;   # threads that wait for pages in the range check again
-  }
-}
-
-struct Protect {
-  begin @0 :UInt64;
-  end @1 :UInt64;
-  prot @2 :UInt32;
-}
-
-struct Move {
-  from @0 :UInt64;
-  oldSize @1 :UInt64;
-  to @2 :UInt64;
-  newSize @3 :UInt64;
-  kept @4 :UInt32;  # MREMAP_DONTUNMAP: the object now mapped at the old place; 0: none
-  keptBirth @5 :UInt8;  # its birth node
+  movesBreak @9 :Bool;  # of brk: the acceptor may move the break from now on, see Space.BreakMove
+  # With it: the object at the break if none of its pages behind that are known, so that memory
+  # behind it may belong to it, too; else 0.
+  breakObject @10 :UInt32;
 }
 
 struct SignalDelivery {

@@ -4,6 +4,7 @@
 
 #include "acceptor/worker/advice.h"
 #include "acceptor/worker/affinity.h"
+#include "acceptor/worker/breaks.h"
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/clones.h"
 #include "acceptor/worker/closed_numbers.h"
@@ -91,6 +92,7 @@ Task<void> Calls::make_call(RemoteProcess& process, RemoteThread& thread, Notifi
             co_await w.forwarding.ask_home(process, thread, n, false);
             co_return;
         case futex: co_await w.futexes.futex_call(process, thread, n); co_return;
+        case set_break: co_await w.breaks.break_call(process, thread, n); co_return;
         case map: co_await w.memory_calls.map_call(process, thread, n); co_return;
         case unmap: co_await w.memory_calls.unmap_call(process, thread, n); co_return;
         case no_key: process.notifier->reply_error(n.id, ENOSPC); co_return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "acceptor/worker/affinity.h"
+#include "acceptor/worker/breaks.h"
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/delegations.h"
 #include "acceptor/worker/ends.h"
@@ -205,6 +206,7 @@ Task<void> Crossings::leave_at_call(RemoteThread& thread, Notification n, bool b
 Task<void> Crossings::send_home(RemoteThread& thread, const ThreadContext& context, bool visit,
                                 bool by_gravity) {
     ClosedNumbers::forget(*thread.process);
+    Breaks::forget(*thread.process);
     worker_.delegations.give_back_all(*thread.process);
     FrameBuilder frame;
     auto crossing = frame.session().initCrossing();

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include "acceptor/worker/advice.h"
+#include "acceptor/worker/breaks.h"
 #include "acceptor/worker/closed_numbers.h"
 #include "acceptor/worker/crossings.h"
 #include "acceptor/worker/delegations.h"
@@ -284,6 +285,7 @@ Task<int64_t> Forwarding::ask_home(RemoteProcess& process, RemoteThread& thread,
     }
     worker_.lookups.note_call(process, n.number);
     worker_.closed_numbers.forget_for(process, n);
+    if (concerns_break(n.number)) Breaks::forget(process);
     if (!wants_reply) {
         worker_.link.send(frame, gpr::Priority::urgent);
         co_return 0;
@@ -352,6 +354,7 @@ Task<void> Forwarding::call_done(Frame frame) {
     if (info) thread->answer_signal = HandledSignal{*info, done.getSerial()};
     worker_.names.note_names(*thread->process, done.getNames());
     thread->answered_elsewhere = done.getElsewhere();
+    Breaks::note_answer(*thread, done);
     if (auto note = std::exchange(thread->on_answer, nullptr)) note(done.getResult());
     thread->answer_bytes.assign(frame->raw().begin(), frame->raw().end());
     if (done.hasDelegation()) worker_.delegations.note(*thread, done, thread->answer_bytes);

@@ -52,6 +52,14 @@ struct OwnSignal {
     std::optional<siginfo_t> info;  // what its handler was told; unknown: it is not known to be one
 };
 
+// The break of brk(2), while home lets this node move it: Breaks.
+struct OwnBreak {
+    uint64_t end = 0;        // 0: home moves it
+    ObjectId object = 0;     // to which memory behind it may belong; 0: to none that exists
+    unsigned asked = 0;      // calls of brk(2) that home has not answered
+    uint64_t forgotten = 0;  // how often it has become home's again
+};
+
 struct RemoteThread {
     enum class Where : uint8_t {
         elsewhere,     // not here: the kernel thread is a shadow, parked in its stub
@@ -77,6 +85,7 @@ struct RemoteThread {
     // Called when the answer arrives, in order with home's other messages.
     std::function<void(int64_t)> on_answer;
     std::optional<HandledSignal> answer_signal;  // to be delivered when home has answered
+    OwnBreak offered_break;                      // by home's latest answer; without an end: none
     // Home has answered that the thread must come home to make the call.
     bool answered_elsewhere = false;
     // Registers of the call in whose place rt_sigsuspend was made; the program must see these.
@@ -195,6 +204,7 @@ struct RemoteProcess {
     std::vector<std::shared_ptr<Fd>> sources;
     std::unique_ptr<AsyncMutex> naming;  // held while the descriptor table changes
     ClosedRange closed;
+    std::shared_ptr<OwnBreak> own_break = std::make_shared<OwnBreak>();
     std::map<int, std::shared_ptr<DelegatedFile>> delegated;  // by descriptor: Delegations
     std::shared_ptr<KnownLookups> lookups;                    // null: none
     bool mixed = false;                                       // program code runs at home, too

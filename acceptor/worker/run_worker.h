@@ -16,6 +16,7 @@ struct WorkerOptions {
     bool drains = false;           // at the first SIGTERM home is asked to leave
     bool delegates = true;         // answer for files of home that it delegates
     bool remembers = true;         // repeat what home has told of paths
+    bool moves_breaks = true;      // answer brk(2) where home lets it
     SharedTally* tally = nullptr;  // what the daemon shows of the session, if anybody looks
     std::optional<ContentCache> contents = {};  // none: contents of files are not kept
 };

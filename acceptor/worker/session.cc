@@ -9,6 +9,7 @@
 #include <set>
 #include <utility>
 
+#include "acceptor/worker/breaks.h"
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/calls.h"
 #include "acceptor/worker/contents.h"
@@ -49,6 +50,7 @@ WorkerSession::WorkerSession(Loop& loop, Waits& waits, Link& link, Sandbox& sand
     worker_.link.on_closed([this](const Error& reason) { on_link_closed(reason); });
     if (!options.delegates) worker_.delegations.turn_off();
     if (!options.remembers) worker_.lookups.turn_off();
+    if (!options.moves_breaks) worker_.breaks.turn_off();
     if (options.contents) worker_.contents.keep_in(std::move(*options.contents));
     if (options.tally) worker_.observations.keep(*options.tally);
     worker_.pager.faults.on_code_fault([this](Fragment& fragment, Address at, bool write, Tid tid) {

@@ -2,6 +2,7 @@
 
 #include "acceptor/worker/advice.h"
 #include "acceptor/worker/affinity.h"
+#include "acceptor/worker/breaks.h"
 #include "acceptor/worker/call_rules.h"
 #include "acceptor/worker/calls.h"
 #include "acceptor/worker/clones.h"
@@ -82,6 +83,7 @@ struct Worker::Parts {
     Selects selects{worker};
     // Memory.
     MemoryCalls memory_calls{worker};
+    Breaks breaks{worker};
     MappingChanges mapping_changes{worker};
     FileMappings file_mappings{worker};
     Contents contents{worker};
@@ -141,6 +143,7 @@ Worker::Worker(Loop& the_loop, Waits& the_waits, Link& the_link, Sandbox& the_sa
       epolls(parts_->epolls),
       selects(parts_->selects),
       memory_calls(parts_->memory_calls),
+      breaks(parts_->breaks),
       mapping_changes(parts_->mapping_changes),
       file_mappings(parts_->file_mappings),
       contents(parts_->contents),

@@ -25,6 +25,7 @@ namespace worker {
 
 class Advice;
 class Affinity;
+class Breaks;
 class CallRules;
 class Calls;
 class Clones;
@@ -132,6 +133,7 @@ public:
     Selects& selects;
     // Memory.
     MemoryCalls& memory_calls;
+    Breaks& breaks;
     MappingChanges& mapping_changes;
     FileMappings& file_mappings;
     Contents& contents;

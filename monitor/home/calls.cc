@@ -303,7 +303,7 @@ Task<void> Calls::run_call(HomeProcess& process, HomeThread& thread, Frame frame
     co_await home_.fd_names.after_call(process, call);
     if (call.shadow->dead()) co_return;
     auto known = home_.lookups.offer(std::move(asked), process, thread, call, out);
-    reply(thread, call.made.result, out, opened.get(), known.get());
+    reply(thread, call.made.result, out, {opened.get(), known.get()});
 }
 
 // Fetches the memory that the call uses, and notes what must be known before it is made.
@@ -474,7 +474,7 @@ Task<void> Calls::interrupt_call(Frame frame) {
 }
 
 void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte> out,
-                  const OfferedFile* opened, const OfferedLookup* known) {
+                  const Promises& promises) {
     // Nobody waits any more: the thread has ended, or its id belongs to a new image.
     if (!thread.remote() || !thread.stub || thread.stub->dead()) return;
     thread.wait = 0;
@@ -491,8 +491,7 @@ void Calls::reply(HomeThread& thread, int64_t result, std::span<const std::byte>
         done.setSerial(thread.passed->serial);
     }
     if (!out.empty()) frame.add_raw(out);
-    if (opened) opened->put(done.initDelegation(), frame);
-    if (known) known->put(done.initLookup());
+    promises.put(done, frame);
     home_.acceptors.at(thread.node).link.send(frame, Priority::urgent);
 }
 

@@ -7,6 +7,7 @@
 
 #include "mm/page_protocol.h"
 #include "monitor/home/part.h"
+#include "monitor/home/promises.h"
 #include "syscall/marshal.h"
 
 namespace gpr {
@@ -15,18 +16,14 @@ struct ForwardedCall;
 
 namespace gpr::home {
 
-struct OfferedFile;
-struct OfferedLookup;
-
 class Calls {
 public:
     explicit Calls(Home& home) : home_(home) {}
 
     Task<void> serve_call(Frame frame, NodeId from);
     Task<void> interrupt_call(Frame frame);
-    // opened: a file that is delegated from now on. known: how long the answer holds.
     void reply(HomeThread& thread, int64_t result, std::span<const std::byte> out = {},
-               const OfferedFile* opened = nullptr, const OfferedLookup* known = nullptr);
+               const Promises& promises = {});
 
     void send_elsewhere(HomeThread& thread);
 

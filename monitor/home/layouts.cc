@@ -115,21 +115,22 @@ constexpr uint64_t most_extended = 4096;  // pages: each is looked at
 // A heap grows by some hundred kB at a time. If all of it is one object, read-ahead sees all of it.
 // Not where something is known of the next pages: a copy of an object, for a child, has entries for
 // what the child does not show, too.
-void extend_object_below(AddressSpace& space, const PageDirectory& directory, Mapping& m) {
+bool extend_object_below(AddressSpace& space, const PageDirectory& directory, Mapping& m) {
     const Mapping* below = space.find(m.range.begin - 1);
     const uint64_t count = m.range.size() / page_size;
     if (!below || below->shared || below->file || below->anchored || below->main_stack ||
         below->program_fills || below->prot != m.prot || below->birth != m.birth ||
         count > most_extended) {
-        return;
+        return false;
     }
     const uint64_t next = below->object_page + below->range.size() / page_size;
-    if (directory.next_known(below->object, next, next + count) != next + count) return;
+    if (directory.next_known(below->object, next, next + count) != next + count) return false;
     for (uint64_t i = 0; i < count; i++) {  // the program may have moved a part (mremap)
-        if (space.address_of({below->object, next + i})) return;
+        if (space.address_of({below->object, next + i})) return false;
     }
     m.object = below->object;
     m.object_page = next;
+    return true;
 }
 
 }  // namespace
@@ -151,6 +152,57 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     if (filler != directory_node) m.registered = changes.watch_faults(*fragment, m.range);
     co_await map_here(fragment, m);
     changes.lock_new(*fragment, m.range, false);
+}
+
+ObjectId Layouts::object_to_continue(HomeProcess& process, NodeId filler) const {
+    const Address end = Address{process.break_end}.page_end();
+    const Mapping* below = process.fragment->space.find(end - 1);
+    if (!below || below->range.end != end || below->birth != filler) return 0;
+    const uint64_t next = below->object_page + below->range.size() / page_size;
+    const uint64_t none = address_limit / page_size;
+    return home_.directory.next_known(below->object, next, none) == none ? below->object : 0;
+}
+
+// An acceptor has answered a brk(2) that makes the heap grow.
+Task<void> Layouts::move_break(HomeProcess& process, BreakMoved moved, NodeId from) {
+    std::shared_ptr<Fragment> fragment = process.fragment;
+    const pid_t pid = process.pid;
+    auto change = plan_break(process.break_end, moved.end);
+    bool is_sound = moved.end > process.break_end && moved.end < address_limit;
+    Mapping m;
+    if (is_sound && change) {
+        m = std::get<Mapped>(*change).mapping;
+        m.birth = from;
+        m.object = moved.object;
+        const bool is_new = maker_of_object(m.object) == from;
+        const Mapping* below = fragment->space.find(m.range.begin - 1);
+        const bool continues = below && below->object == m.object;
+        is_sound = fragment->space.is_free(m.range) &&
+                   (continues ? extend_object_below(fragment->space, home_.directory, m) : is_new);
+    }
+    if (!is_sound) {
+        home_.acceptors.at(from).link.close("the acceptor moved a break to where it cannot be");
+        co_return;
+    }
+    auto alone = co_await home_.pager.ranges.lock(fragment, m.range);
+    const int64_t end = co_await fragment->executor().call(SYS_brk, moved.end);
+    if (home_.find_process(pid) != &process) co_return;
+    if (end != static_cast<int64_t>(moved.end)) {
+        cannot_follow(pid, from,
+                      fmt::format("process {} cannot have its heap grow to {:#x} here; see "
+                                  "vm.overcommit_memory and the limits of its control group",
+                                  pid, moved.end));
+        co_return;
+    }
+    process.break_end = moved.end;
+    if (!change) co_return;
+    home_.pager.objects.add(m.object, m.birth);
+    m.registered = changes.watch_faults(*fragment, m.range);
+    const Mapped made{m, 0, ""};
+    auto replaced = changes.replace(*fragment, std::move(m));
+    tell(pid, made, from);
+    alone.release();
+    co_await changes.settle(fragment, std::move(replaced));
 }
 
 ObjectId Layouts::new_object(NodeId birth) {
@@ -228,6 +280,10 @@ Task<void> Layouts::apply_mapping(Frame frame, NodeId from) {
     HomeProcess* process = home_.find_process(change.getPid());
     auto made = change_from_wire(change);
     if (!process || !process->fragment || !made || is_of_home_only(*made)) co_return;
+    if (const auto* moved = std::get_if<BreakMoved>(&*made)) {
+        co_await move_break(*process, *moved, from);
+        co_return;
+    }
     if (auto* move = std::get_if<Moved>(&*made)) move->kept_birth = from;
     co_await changes.apply(process->fragment, std::move(*made), from);
 }

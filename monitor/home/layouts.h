@@ -26,6 +26,9 @@ public:
     void announce(HomeProcess& process, const Mapping& mapping);
     Task<void> note_call(HomeProcess& process, Notification n, int64_t result, pid_t caller);
     Task<void> note_break(HomeProcess& process, uint64_t end, NodeId filler);
+    // The object at the break if no page of it behind that is known, so that what comes next may
+    // belong to it; else 0. filler: as above.
+    [[nodiscard]] ObjectId object_to_continue(HomeProcess& process, NodeId filler) const;
     Task<Result<void>> show_file(HomeProcess& process, Mapping& mapping, pid_t caller, int fd);
     // The program's private memory there that shows files is about to become writable.
     Task<void> copy_files(std::shared_ptr<Fragment> fragment, Range range);
@@ -40,6 +43,7 @@ public:
 private:
     [[nodiscard]] std::vector<uint64_t> pages_known(const AddressSpace& space, Range range) const;
     Task<void> note_mmap(HomeProcess& process, Notification n, Address at, pid_t caller);
+    Task<void> move_break(HomeProcess& process, BreakMoved moved, NodeId from);
 
     void tell(pid_t pid, const AddressChange& change, NodeId made_at) override;
     ObjectId new_object() override { return next_object(); }

@@ -12,6 +12,7 @@
 #include "monitor/home/calls.h"
 #include "monitor/home/code_placement.h"
 #include "monitor/home/contended_memory.h"
+#include "monitor/home/delegations.h"
 #include "monitor/home/failures.h"
 #include "monitor/home/file_copies.h"
 #include "monitor/home/guard_pages.h"
@@ -457,8 +458,13 @@ Task<void> MemoryCalls::brk_for(HomeProcess& process, HomeThread& thread, Frame 
         co_await home_.layouts.note_break(process, static_cast<uint64_t>(result), thread.node);
     }
     if (stub->dead()) co_return;
+    Promises promises;
+    const bool is_shared = process.has_vfork_children || process.shares_memory_with;
+    if (result > 0 && !is_shared && Delegations::all_at(process, thread)) {
+        promises.break_object = home_.layouts.object_to_continue(process, thread.node);
+    }
     guard.release();
-    home_.calls.reply(thread, result);
+    home_.calls.reply(thread, result, {}, promises);
 }
 
 }  // namespace gpr::home

@@ -66,6 +66,11 @@ struct ToWire {
     void operator()(const ProgramFills& fills) {
         put_range(out.initFills(), fills.range).setOn(fills.on);
     }
+    void operator()(const BreakMoved& moved) {
+        auto move = out.initBreakMove();
+        move.setEnd(moved.end);
+        move.setObject(moved.object);
+    }
     void operator()(const Filled& filled) { put_range(out.initFills(), filled.range).setWake(); }
 };
 
@@ -119,6 +124,8 @@ std::optional<AddressChange> change_from_wire(wire::MappingChange::Reader in) {
         case Which::GUARD: return Guarded{range_of(in.getGuard()), in.getGuard().getInstall()};
         case Which::SEAL: return Sealed{range_of(in.getSeal())};
         case Which::FOLLOW: return Following{range_of(in.getFollow())};
+        case Which::BREAK_MOVE:
+            return BreakMoved{in.getBreakMove().getEnd(), in.getBreakMove().getObject()};
         default: return std::nullopt;
     }
 }

@@ -54,8 +54,13 @@ struct ProgramFills {
 struct Filled {
     Range range;
 };
+// The break has grown, by a call that an acceptor has answered: acceptor/worker/breaks.h.
+struct BreakMoved {
+    uint64_t end = 0;
+    ObjectId object = 0;  // of the new pages
+};
 using AddressChange = std::variant<Mapped, Unmapped, Protected, Discarded, Moved, MemoryLock,
-                                   Guarded, Sealed, Following, ProgramFills, Filled>;
+                                   Guarded, Sealed, Following, ProgramFills, Filled, BreakMoved>;
 
 // Only home reports these.
 [[nodiscard]] inline bool is_of_home_only(const AddressChange& change) {

@@ -7,6 +7,7 @@
 #include <capnp/serialize.h>
 #include <liburing.h>
 
+#include "address_space.capnp.h"
 #include "base/precompiled/libraries.h"
 #include "counts.capnp.h"
 #include "files.capnp.h"

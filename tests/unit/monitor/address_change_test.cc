@@ -61,6 +61,12 @@ TEST_CASE("a move says what stays behind") {
     CHECK(moved.kept_birth == 2);
 }
 
+TEST_CASE("a break comes with the object of its new pages") {
+    BreakMoved moved = sent(BreakMoved{0x1234567, 8});
+    CHECK(moved.end == 0x1234567);
+    CHECK(moved.object == 8);
+}
+
 TEST_CASE("a lock may be about mappings to come") {
     MemoryLock lock = sent(MemoryLock{here, true, 0, true, LockOfNew::on_fault});
     CHECK(lock.range == here);
