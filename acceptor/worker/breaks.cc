@@ -92,7 +92,8 @@ Task<bool> Breaks::grow(RemoteProcess& process, uint64_t end) {
     std::shared_ptr<OwnBreak> own = process.own_break;
     std::shared_ptr<Fragment> fragment = process.fragment;
     AddressSpace& space = fragment->space;
-    if (end < own->end || process.limits_memory || space.lock_of_new() != LockOfNew::none) {
+    if (end < own->end || end - own->end > most_grown || process.limits_memory ||
+        space.lock_of_new() != LockOfNew::none) {
         co_return false;
     }
     const pid_t pid = process.pid;
@@ -104,8 +105,7 @@ Task<bool> Breaks::grow(RemoteProcess& process, uint64_t end) {
     }
     Mapping made = std::get<Mapped>(*change).mapping;
     const Range range = made.range, wanted_free{range.begin, range.end + kept_free};
-    if (range.size() > most_grown || !is_place(range) || wanted_free.overlaps(reserved_range) ||
-        !space.is_free(wanted_free)) {
+    if (!is_place(range) || wanted_free.overlaps(reserved_range) || !space.is_free(wanted_free)) {
         co_return false;
     }
     made.birth = worker_.self;

@@ -194,6 +194,9 @@ static void check_obstacles(void) {
     CHECK_EQ(setrlimit(RLIMIT_DATA, &old), 0);
     CHECK_EQ(move_to(end + 16 * PAGE), end + 16 * PAGE);
     CHECK_EQ(move_to((char*)1), end + 16 * PAGE);
+    CHECK_EQ(move_to((char*)-1), end + 16 * PAGE);
+    CHECK_EQ(move_to((char*)(-1UL << 47)), end + 16 * PAGE);
+    CHECK_EQ(move_to((char*)(1UL << 47)), end + 16 * PAGE);
 }
 
 // A part of the heap moves away; what comes next is new.
