@@ -132,15 +132,20 @@ Task<void> Ends::end_process(Frame frame) {
     auto end = frame->session().getProcessEnd();
     pid_t pid = end.getPid();
     // Kills the process if its end takes too long, for example because the program has written an
-    // order of its own into a helper's slot, so that the helper does not answer.
+    // order of its own into a helper's slot, so that the helper does not answer. Then its id may
+    // soon belong to a new image, or to the same process that is back.
+    auto was_killed = std::make_shared<bool>(false);
     if (RemoteProcess* ends = worker_.find_process(pid); ends && ends->fragment) {
-        worker_.loop.after(longest_end, [this, pid, it = std::weak_ptr(ends->fragment)] {
+        auto kill_late = [this, pid, was_killed, its = std::weak_ptr(ends->fragment)] {
             RemoteProcess* late = worker_.find_process(pid);
-            if (!late || late->fragment != it.lock()) return;
+            auto fragment = its.lock();
+            if (!late || !fragment || late->fragment != fragment) return;
             spdlog::info("process {} does not end, and is killed", pid);
+            *was_killed = true;
             late->life = RemoteProcess::Life::ending;
             end_now(*late);
-        });
+        };
+        worker_.loop.after(longest_end, std::move(kill_late));
     }
     { auto guard = co_await worker_.metadata.lock(); }
     if (end.getNeverStarted()) {
@@ -152,6 +157,7 @@ Task<void> Ends::end_process(Frame frame) {
         co_await worker_.stopped.wait();
         process = worker_.find_process(pid);
     }
+    if (*was_killed) co_return;
     if (!process) {
         FrameBuilder answer;
         answer.session().initProcessGone().setPid(pid);
