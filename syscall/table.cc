@@ -124,11 +124,11 @@ constexpr ArgumentRule rules[] = {
     {160, 0, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
     {302, 1, every_bit, 2, notify, notify, Condition::always, "RLIMIT_DATA"},
     // If all program code runs on one node, that node's kernel does these. An unsplit child is
-    // split before it has such a timer.
+    // split before it has such a timer, and who has one at an acceptor does not come home to rest.
     {36, 0, every_bit, 1, allow, allow, Condition::always, "ITIMER_VIRTUAL"},
     {36, 0, every_bit, 2, allow, allow, Condition::always, "ITIMER_PROF"},
-    {38, 0, every_bit, 1, allow, notify, Condition::always, "ITIMER_VIRTUAL"},
-    {38, 0, every_bit, 2, allow, notify, Condition::always, "ITIMER_PROF"},
+    {38, 0, every_bit, 1, notify, notify, Condition::always, "ITIMER_VIRTUAL"},
+    {38, 0, every_bit, 2, notify, notify, Condition::always, "ITIMER_PROF"},
     {222, 0, every_bit, 2, notify, notify, Condition::always, "CLOCK_PROCESS_CPUTIME_ID"},
     {222, 0, every_bit, 3, notify, notify, Condition::always, "CLOCK_THREAD_CPUTIME_ID"},
     {222, 0, 0x80000000, 0x80000000, notify, notify, Condition::always, "of a process or a thread"},

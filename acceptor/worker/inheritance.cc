@@ -66,9 +66,7 @@ Task<Result<void>> Inheritance::give_kept(RemoteProcess& process, bool new_image
     if (node.empty()) co_return Result<void>{};
     if (!new_image) process.sources = std::move(node.mapped().sources);
     auto given = co_await give_descriptors(process, node.mapped(), new_image);
-    if (given)
-        co_await worker_.timers.set_interval_timers(*process.fragment,
-                                                    std::move(node.mapped().timers));
+    if (given) co_await worker_.timers.inherit(process, std::move(node.mapped().timers));
     co_return given;
 }
 

@@ -20,7 +20,7 @@ namespace {
 
 constexpr uint64_t ours = 0x40000000;  // set in the ids that the program sees of timers here
 constexpr std::array interval_kinds{ITIMER_VIRTUAL, ITIMER_PROF};
-constexpr std::chrono::milliseconds answers_in{500};
+constexpr std::chrono::milliseconds answers_in{2500};  // less than `longest_end` of Ends
 constexpr size_t spec_size = sizeof(itimerspec);
 
 bool is_ours(const Notification& n) { return n.args[0] < 0x80000000 && (n.args[0] & ours); }
@@ -145,8 +145,9 @@ Task<int64_t> Timers::use_timer(RemoteProcess& process, Notification n) {
 }
 
 Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process) {
-    if (!process.fragment || !process.fragment->has_helpers())
+    if (!process.timers_told || !process.fragment || !process.fragment->has_helpers()) {
         co_return std::vector<IntervalTimer>{};
+    }
     struct Answer {
         explicit Answer(Scheduler& scheduler) : done(scheduler) {}
         OneShot<bool> done;
@@ -181,8 +182,10 @@ Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process)
     co_return answered ? answer->timers : std::vector<IntervalTimer>{};
 }
 
-Task<void> Timers::set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers) {
-    StubThread& executor = fragment.executor();
+Task<void> Timers::inherit(RemoteProcess& process, std::vector<IntervalTimer> timers) {
+    if (timers.empty()) co_return;
+    process.timers_told = true;  // by the image before
+    StubThread& executor = process.fragment->executor();
     auto guard = co_await executor.lock();
     for (const IntervalTimer& timer : timers) {
         executor.scratch().put(0, timer.setting);

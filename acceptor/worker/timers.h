@@ -22,7 +22,8 @@ public:
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
     // Empty if the process does not answer any more.
     Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
-    static Task<void> set_interval_timers(Fragment& fragment, std::vector<IntervalTimer> timers);
+    // Sets the timers of the image before.
+    static Task<void> inherit(RemoteProcess& process, std::vector<IntervalTimer> timers);
 
 private:
     void tell_home(RemoteProcess& process);

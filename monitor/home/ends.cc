@@ -33,7 +33,7 @@ namespace gpr::home {
 
 namespace {
 // How long an acceptor may take to end a fragment.
-constexpr std::chrono::seconds acceptor_patience{5};
+constexpr std::chrono::seconds acceptor_patience{30};
 constexpr std::chrono::milliseconds helper_patience{500};
 constexpr std::chrono::seconds page_patience{10};  // how long pages may stop arriving
 
