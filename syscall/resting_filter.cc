@@ -57,7 +57,6 @@ constexpr Stop stops[] = {
     {SYS_prctl, always, 0, every_bit, pr_set_mdwe},
     {sys_mseal, always},
     {SYS_userfaultfd, always},
-    {SYS_io_uring_setup, always},
     {SYS_io_setup, always},
     // Other namespaces, and children that share more than files of the parent.
     {SYS_setns, always},

@@ -16,6 +16,7 @@
 #include "monitor/home/cpu_timing.h"
 #include "monitor/home/debugging.h"
 #include "monitor/home/delegations.h"
+#include "monitor/home/ends.h"
 #include "monitor/home/faultfds.h"
 #include "monitor/home/fd_names.h"
 #include "monitor/home/file_copies.h"
@@ -121,6 +122,7 @@ Task<void> Calls::serve_call(Frame frame, NodeId from) {
         co_return;
     }
     auto answer = answer_without_kernel(process, *thread, call.getNumber(), args);
+    if (!answer && home_.ends.is_helper_named(call.getNumber(), args)) answer = -ESRCH;
     if (answer) {
         reply(*thread, *answer);
         co_return;

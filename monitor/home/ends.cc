@@ -28,6 +28,7 @@
 #include "monitor/node/usage_wire.h"
 #include "monitor/tracee/call_stops.h"
 #include "monitor/tracee/ptrace.h"
+#include "syscall/table.h"
 
 namespace gpr::home {
 
@@ -191,6 +192,14 @@ bool Ends::is_helper(pid_t pid) const {
     auto it = home_.threads.find(pid);
     return home_.orphaned_helpers.contains(pid) ||
            (it != home_.threads.end() && it->second->helper);
+}
+
+bool Ends::is_helper_named(uint32_t number, const SyscallArguments& args) const {
+    auto names = [&](int argument) {
+        return argument >= 0 && is_helper(static_cast<pid_t>(args[static_cast<size_t>(argument)]));
+    };
+    const SentPlaces sent = details_of(number).sends;
+    return names(sent.process) || names(sent.thread) || (number == SYS_pidfd_open && names(0));
 }
 
 void Ends::end_helpers(HomeProcess& process) {

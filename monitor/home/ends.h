@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "monitor/home/part.h"
+#include "syscall/marshal.h"
 #include "transport/wire.h"
 
 namespace gpr::home {
@@ -20,6 +21,8 @@ public:
     void on_process_gone(RemoteNode& node, wire::ProcessGone::Reader gone);
     void forget_other_threads(HomeProcess& process);
     [[nodiscard]] bool is_helper(pid_t pid) const;
+    // Whether the call sends a signal to a helper, or opens it: to the program there is none.
+    [[nodiscard]] bool is_helper_named(uint32_t number, const SyscallArguments& args) const;
     void end_helpers(HomeProcess& process);
     Task<void> end_remotely(HomeProcess& process, bool memory_gone, bool new_image = false);
     Task<void> finish(HomeProcess& process, HomeThread& thread);

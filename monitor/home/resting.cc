@@ -24,6 +24,7 @@
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/exit_hold.h"
+#include "monitor/tracee/descriptor_kinds.h"
 #include "monitor/tracee/infected_filters.h"
 #include "monitor/tracee/interrupted_call.h"
 #include "monitor/tracee/mapping_flags.h"
@@ -380,6 +381,8 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         if (const std::string what = what_stays(memory.mappings); !what.empty()) {
             return fail("its memory " + what);
         }
+        // Its ring's kernel is home's, which goes on writing to its memory.
+        if (has_descriptor(pid, io_uring_descriptor)) return fail("it has an io_uring");
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
         if (!process.listener) GPR_CHECK(InfectedFilters(infection).install(filter_));

@@ -17,6 +17,7 @@
 #include "monitor/home/memory_sharers.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/node/huge_pages.h"
+#include "monitor/tracee/descriptor_kinds.h"
 #include "monitor/tracee/process_stat.h"
 #include "monitor/tracee/remote_memory_raw.h"
 #include "syscall/call_choice.h"
@@ -37,6 +38,7 @@ bool maps_what_cannot_go(const Home& home, const HomeProcess& process, const Not
     if (!(n.args[2] & PROT_WRITE) && (flags & O_ACCMODE) == O_RDONLY) return false;
     struct statx file {};
     const auto path = fmt::format("/proc/{}/fd/{}", process.pid, static_cast<int>(n.args[4]));
+    if (is_descriptor(path, io_uring_descriptor)) return false;  // who has one stays at home
     // Without asking the file system, which the program itself may serve (FUSE).
     const bool known = statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0;
     const bool of_device = known && !S_ISREG(file.stx_mode);

@@ -260,9 +260,9 @@ TEST_CASE("decisions picked by hand") {
     CHECK(at_acceptor(202, {0, 1}) == notified);       // FUTEX_WAKE, maybe of processes outside
     CHECK(at_acceptor(202, {0, 1 | 128}) == allowed);  // FUTEX_WAKE_PRIVATE
     CHECK(at_acceptor(38, {0}) == notified);           // setitimer(ITIMER_REAL)
-    CHECK(at_acceptor(38, {2}) == notified);           // ITIMER_PROF, of which home is told
-    CHECK(at_acceptor(38, {1}) == allowed);
-    CHECK(at_acceptor(158, {0x1002}) == allowed);  // ARCH_SET_FS
+    CHECK(at_acceptor(38, {1}) == notified);           // ITIMER_VIRTUAL, of which home is told
+    CHECK(at_acceptor(36, {1}) == allowed);            // getitimer
+    CHECK(at_acceptor(158, {0x1002}) == allowed);      // ARCH_SET_FS
     CHECK(at_acceptor(158, {0x1023}) == notified);
     CHECK(at_home(0, {3}) == allowed);
     CHECK(at_home(9) == notified);
