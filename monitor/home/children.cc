@@ -21,6 +21,7 @@
 #include "monitor/home/resting.h"
 #include "monitor/home/resting_calls.h"
 #include "monitor/home/shared_memory.h"
+#include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/node/address_plan.h"
 #include "monitor/tracee/fault_origin.h"
@@ -198,21 +199,50 @@ Task<void> Children::split_child(pid_t pid) {
         home_.loop.after(std::chrono::milliseconds(1), [this, pid] { spawn(split_child(pid)); });
         co_return;
     }
+    const user_regs_struct before = context->regs;
     suspend_call(*context);
-    co_await split_stopped(*process, *thread, *context);
+    auto begun = co_await begin_split(*process, *thread, *context);
+    if (begun) co_return;
+    process = home_.find_process(pid);
+    const bool is_as_before = process && !process->fragment && process->threads.contains(pid);
+    if (is_as_before && begun.error().code == EMFILE) {
+        keep(*process, *process->threads.at(pid), before, context->signal_mask);
+    } else {
+        home_.failures.could_not_split(pid, begun.error());
+    }
 }
 
 // The thread must be in a ptrace stop with these registers.
 Task<void> Children::split_stopped(HomeProcess& process, HomeThread& thread,
                                    const ThreadContext& context) {
+    const pid_t pid = process.pid;
+    auto begun = co_await begin_split(process, thread, context);
+    if (!begun) home_.failures.could_not_split(pid, begun.error());
+}
+
+Task<Result<void>> Children::begin_split(HomeProcess& process, HomeThread& thread,
+                                         const ThreadContext& context) {
     process.state = HomeProcess::State::preparing;
     process.caught_signals = trace::signal_set(process.pid, "SigCgt:");
     auto prepared = co_await home_.images.prepare(process, thread);
-    if (!prepared) {
-        home_.failures.could_not_split(process.pid, prepared.error());
-        co_return;
-    }
+    if (!prepared) co_return prepared;
     co_await home_.images.begin(process, thread, context);
+    co_return Result<void>{};
+}
+
+// It may not have the descriptors that gpr needs in it: it goes on here as it was.
+void Children::keep(HomeProcess& process, HomeThread& thread, const user_regs_struct& regs,
+                    uint64_t signal_mask) {
+    home_.outputs.tell(
+        fmt::format("process {} stays at home: it may have no more open files (RLIMIT_NOFILE), and "
+                    "gpr needs two",
+                    process.pid));
+    process.state = HomeProcess::State::native;
+    process.stays_home = true;
+    trace::set_signal_mask(thread.tid, signal_mask);
+    trace::set_registers(thread.tid, regs);
+    if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
+    trace::resume(thread.tid);
 }
 
 }  // namespace gpr::home

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <sys/types.h>
+#include <sys/user.h>
 
 #include <optional>
 
@@ -33,6 +34,11 @@ public:
                              const ThreadContext& context);
 
 private:
+    Task<Result<void>> begin_split(HomeProcess& process, HomeThread& thread,
+                                   const ThreadContext& context);
+    void keep(HomeProcess& process, HomeThread& thread, const user_regs_struct& regs,
+              uint64_t signal_mask);
+
     Home& home_;
 };
 

@@ -29,10 +29,15 @@ constexpr uint64_t all_but_trap = ~(1ULL << (SIGTRAP - 1));
 
 void StubEntry::answer(const HomeProcess& process, const Notification& n) const {
     const bool ours = process.mailbox_asked_for >= 0;
+    // The process may have as many descriptors as it may have.
+    auto give = [&](int fd) {
+        const bool given = home_.filter_notifier->reply_with_fd(n.id, fd);
+        if (!given) home_.notifier->reply_error(n.id, errno);
+    };
     if (ours && n.args[0] == gpr_park_code) {
-        home_.filter_notifier->reply_with_fd(n.id, stub_code_.get());
+        give(stub_code_.get());
     } else if (ours && n.args[0] == gpr_park_mailbox) {
-        home_.filter_notifier->reply_with_fd(n.id, process.mailbox_asked_for);
+        give(process.mailbox_asked_for);
     } else {
         home_.notifier->reply_error(n.id, ENOSYS);
     }
@@ -111,9 +116,13 @@ Task<Result<StubEntry::Files>> StubEntry::files_of_ours(HomeProcess& process, Ho
     files.box = std::move(*box);
     process.mailbox_asked_for = files.box->memfd();
     auto code = co_await inject(thread, gpr_park_number, gpr_park_code);
-    if (!code) co_return tl::make_unexpected(code.error());
-    auto mailbox = co_await inject(thread, gpr_park_number, gpr_park_mailbox);
+    Result<int64_t> mailbox = code;
+    if (code) mailbox = co_await inject(thread, gpr_park_number, gpr_park_mailbox);
     process.mailbox_asked_for = -1;
+    if (code && !mailbox) {
+        auto closed = co_await inject(thread, SYS_close, static_cast<uint64_t>(*code));
+        if (!closed) co_return tl::make_unexpected(closed.error());
+    }
     if (!mailbox) co_return tl::make_unexpected(mailbox.error());
     files.code = *code;
     files.mailbox = *mailbox;

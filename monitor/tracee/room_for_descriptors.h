@@ -11,9 +11,10 @@
 
 namespace gpr {
 
-// The lowest free descriptor number.
+// The lowest free descriptor number but 0, which would be an order as the result of a park
+// (StubThread::take_fd).
 inline int free_descriptor(pid_t pid) {
-    for (int number = 0;; number++) {
+    for (int number = 1;; number++) {
         std::string link = fmt::format("/proc/{}/fd/{}", pid, number);
         struct stat st {};
         if (lstat(link.c_str(), &st) != 0) return number;
