@@ -17,25 +17,6 @@ constexpr uint64_t most_grown = 4ULL << 20;
 // What the kernel keeps free behind a break, at the most: a page, or the gap below a stack.
 constexpr uint64_t kept_free = 257 * page_size;
 
-// Memory behind a break continues the object before it, if home knows nothing of the object's next
-// pages (CallReply.breakObject) and the program shows them nowhere else (mremap). True: `made`
-// does.
-bool continues(AddressSpace& space, ObjectId object, NodeId self, Mapping& made) {
-    const Mapping* below = object == 0 ? nullptr : space.find(made.range.begin - 1);
-    if (!below || below->object != object || below->shared || below->file || below->anchored ||
-        below->main_stack || below->program_fills || below->prot != made.prot ||
-        below->birth != self) {
-        return false;
-    }
-    const uint64_t next = below->object_page + below->range.size() / page_size;
-    for (uint64_t i = 0; i < made.range.size() / page_size; i++) {
-        if (space.address_of({object, next + i})) return false;
-    }
-    made.object = object;
-    made.object_page = next;
-    return true;
-}
-
 }  // namespace
 
 Task<void> Breaks::break_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
@@ -109,8 +90,11 @@ Task<bool> Breaks::grow(RemoteProcess& process, uint64_t end) {
         co_return false;
     }
     made.birth = worker_.self;
-    const bool is_new = !continues(space, own->object, worker_.self, made);
-    if (is_new) made.object = worker_.next_object++;
+    Mapping longer = made;
+    const bool extends =
+        own->object != 0 && continue_object_below(space, longer) && longer.object == own->object;
+    if (extends) made = std::move(longer);
+    if (!extends) made.object = worker_.next_object++;
     const uint64_t forgotten = own->forgotten;
     auto alone = co_await worker_.pager.ranges.lock(fragment, range);
     const int64_t at = co_await fragment->executor().call(
@@ -123,7 +107,7 @@ Task<bool> Breaks::grow(RemoteProcess& process, uint64_t end) {
     }
     own->end = end;
     own->object = made.object;
-    if (is_new) worker_.pager.objects.add(made.object, made.birth);
+    if (!extends) worker_.pager.objects.add(made.object, made.birth);
     auto replaced = worker_.mapping_changes.changes.replace(*fragment, std::move(made));
     worker_.tell(pid, BreakMoved{end, own->object});
     alone.release();

@@ -116,20 +116,12 @@ constexpr uint64_t most_extended = 4096;  // pages: each is looked at
 // Not where something is known of the next pages: a copy of an object, for a child, has entries for
 // what the child does not show, too.
 bool extend_object_below(AddressSpace& space, const PageDirectory& directory, Mapping& m) {
-    const Mapping* below = space.find(m.range.begin - 1);
+    Mapping longer = m;
     const uint64_t count = m.range.size() / page_size;
-    if (!below || below->shared || below->file || below->anchored || below->main_stack ||
-        below->program_fills || below->prot != m.prot || below->birth != m.birth ||
-        count > most_extended) {
-        return false;
-    }
-    const uint64_t next = below->object_page + below->range.size() / page_size;
-    if (directory.next_known(below->object, next, next + count) != next + count) return false;
-    for (uint64_t i = 0; i < count; i++) {  // the program may have moved a part (mremap)
-        if (space.address_of({below->object, next + i})) return false;
-    }
-    m.object = below->object;
-    m.object_page = next;
+    if (count > most_extended || !continue_object_below(space, longer)) return false;
+    const uint64_t next = longer.object_page;
+    if (directory.next_known(longer.object, next, next + count) != next + count) return false;
+    m = std::move(longer);
     return true;
 }
 
@@ -147,8 +139,8 @@ Task<void> Layouts::note_break(HomeProcess& process, uint64_t end, NodeId filler
     }
     Mapping m = std::get<Mapped>(*change).mapping;
     m.birth = filler;
-    extend_object_below(fragment->space, home_.directory, m);
-    if (m.object == 0) m.object = new_object(filler);
+    const bool extends = extend_object_below(fragment->space, home_.directory, m);
+    if (!extends) m.object = new_object(filler);
     if (filler != directory_node) m.registered = changes.watch_faults(*fragment, m.range);
     co_await map_here(fragment, m);
     changes.lock_new(*fragment, m.range, false);

@@ -189,4 +189,19 @@ std::optional<AddressChange> plan_break(uint64_t old_end, uint64_t new_end) {
     return made;
 }
 
+bool continue_object_below(AddressSpace& space, Mapping& made) {
+    const Mapping* below = space.find(made.range.begin - 1);
+    if (!below || below->shared || below->file || below->anchored || below->main_stack ||
+        below->program_fills || below->prot != made.prot || below->birth != made.birth) {
+        return false;
+    }
+    const uint64_t next = below->object_page + below->range.size() / page_size;
+    for (uint64_t i = 0; i < made.range.size() / page_size; i++) {
+        if (space.address_of({below->object, next + i})) return false;
+    }
+    made.object = below->object;
+    made.object_page = next;
+    return true;
+}
+
 }  // namespace gpr

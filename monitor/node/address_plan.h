@@ -84,5 +84,9 @@ struct DiscardPlan {
 
 // brk: what to map or unmap; nullopt if the end stays in its page. The mapping has no object yet.
 [[nodiscard]] std::optional<AddressChange> plan_break(uint64_t old_end, uint64_t new_end);
+// Lets new memory belong to the object just below it, as its next pages. False if that is memory of
+// another kind, or the program shows these pages elsewhere (mremap). Whether something is known of
+// them only home can tell.
+[[nodiscard]] bool continue_object_below(AddressSpace& space, Mapping& made);
 
 }  // namespace gpr
