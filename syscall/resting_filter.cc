@@ -5,7 +5,6 @@
 #include <sched.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
-#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #include <algorithm>
@@ -41,40 +40,27 @@ constexpr uint32_t every_bit = ~0U;
 constexpr uint32_t clone_memory = CLONE_VM | CLONE_VFORK | CLONE_THREAD;
 constexpr uint32_t clone_files = CLONE_FILES | CLONE_THREAD;
 constexpr uint32_t without_following = AT_SYMLINK_NOFOLLOW | AT_EMPTY_PATH;
-constexpr uint32_t sys_mseal = 462, pr_set_mdwe = 65;
+constexpr uint32_t pr_set_mdwe = 65;
 
 constexpr Stop stops[] = {
     // A filter of its own must not judge our preparation.
     {SYS_seccomp, asked},
     {SYS_prctl, asked, 0, every_bit, PR_SET_SECCOMP},
     {SYS_prctl, asked, 0, every_bit, PR_GET_SECCOMP},
-    {SYS_prctl, always, 0, every_bit, PR_SET_CHILD_SUBREAPER},
+    {SYS_prctl, asked, 0, every_bit, PR_SET_CHILD_SUBREAPER},
     // Memory that others have as well, or of which no page can be moved.
     {SYS_mmap, asked, 3, MAP_SHARED, MAP_SHARED},
     {SYS_mmap, asked, 3, MAP_HUGETLB, MAP_HUGETLB},
     {SYS_shmat, asked},
     {SYS_pkey_alloc, asked},  // to say that there is no key
     {SYS_prctl, always, 0, every_bit, pr_set_mdwe},
-    {sys_mseal, always},
-    {SYS_userfaultfd, always},
-    {SYS_io_setup, always},
-    // Other namespaces, and children that share more than files of the parent.
-    {SYS_setns, always},
-    {SYS_unshare, asked},
+    // Children that share more than files of the parent.
     {SYS_clone, always, 0, CLONE_UNTRACED, CLONE_UNTRACED},
     {SYS_clone, always, 0, clone_files, CLONE_FILES},
     {SYS_clone, always, 0, clone_memory, CLONE_VM},
     {SYS_clone3, asked},
     // Time and memory that are used at an acceptor count as well.
-    {SYS_setitimer, always, 0, every_bit, 0, true},
-    {SYS_timer_create, always, 0, every_bit, CLOCK_PROCESS_CPUTIME_ID},
-    {SYS_timer_create, always, 0, every_bit, CLOCK_THREAD_CPUTIME_ID},
-    {SYS_timer_create, always, 0, 0x80000000, 0x80000000},
-    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_CPU},
-    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_STACK},
-    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_AS},
-    {SYS_setrlimit, asked, 0, every_bit, RLIMIT_DATA},
-    {SYS_prlimit64, asked, 2, every_bit, 0, true},
+    {SYS_prlimit64, asked, 0, every_bit, 0, true},  // of another process
     {SYS_getrusage, asked},
     {SYS_times, asked},
     // Of who traces others; and they tell of that usage.

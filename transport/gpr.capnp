@@ -208,7 +208,11 @@ struct ProcessStart {
   fdLast @17 :UInt32;    # the acceptor's highest descriptor; 0: no limit
   memoryPolicy @18 :List(UInt64);  # what its thread has set at the acceptor; empty: nothing
   notesRseq @19 :Bool;   # it was attached: home answers rseq(2)
+  timers @20 :List(IntervalTimer);  # that it had at home, on CPU time; they go on at the acceptor
 }
+
+# setitimer(2), in µs.
+struct IntervalTimer { kind @0 :UInt8; left @1 :UInt64; interval @2 :UInt64; }
 
 struct SignalAction { signal @0 :UInt32; action @1 :Data; }  # the kernel's struct sigaction
 struct ActionChange { pid @0 :Int32; action @1 :SignalAction; }

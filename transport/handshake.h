@@ -22,7 +22,7 @@ class ByteStream;
 class FrameReceiver;
 class Loop;
 
-inline constexpr uint32_t protocol_version = 18;
+inline constexpr uint32_t protocol_version = 19;
 inline constexpr std::chrono::milliseconds handshake_timeout{5000};
 // How much longer an acceptor may take to look at its devices before it welcomes a peer that asks
 // for them.

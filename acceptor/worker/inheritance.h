@@ -11,9 +11,9 @@
 #include <utility>
 #include <vector>
 
-#include "acceptor/worker/interval_timer.h"
 #include "acceptor/worker/part.h"
 #include "base/fd.h"
+#include "monitor/tracee/interval_timer.h"
 #include "transport/wire.h"
 
 namespace gpr::worker {

@@ -23,6 +23,7 @@
 #include "acceptor/worker/process_end.h"
 #include "acceptor/worker/shared_memory.h"
 #include "acceptor/worker/threads.h"
+#include "acceptor/worker/timers.h"
 #include "acceptor/worker/worker.h"
 #include "base/uapi/mman.h"
 #include "monitor/node/anonymous_memory.h"
@@ -30,6 +31,7 @@
 #include "monitor/node/signal_wire.h"
 #include "monitor/paging/page_wire.h"
 #include "monitor/tracee/barriers.h"
+#include "monitor/tracee/interval_timer.h"
 #include "monitor/tracee/ptrace.h"
 #include "monitor/tracee/tile_permission.h"
 #include "syscall/call_choice.h"
@@ -50,6 +52,21 @@ uint64_t lowest_address() {
     return Address{lowest}.page_end().value;
 }
 
+timeval time_of(uint64_t microseconds) {
+    constexpr uint64_t second = 1'000'000;
+    return {static_cast<time_t>(microseconds / second),
+            static_cast<suseconds_t>(microseconds % second)};
+}
+
+std::vector<IntervalTimer> timers_of(wire::ProcessStart::Reader start) {
+    std::vector<IntervalTimer> timers;
+    for (const auto timer : start.getTimers()) {
+        timers.push_back(
+            {timer.getKind(), {time_of(timer.getInterval()), time_of(timer.getLeft())}});
+    }
+    return timers;
+}
+
 }  // namespace
 
 Task<void> Starts::start_process(Frame frame) {
@@ -67,6 +84,7 @@ Task<void> Starts::start_process(Frame frame) {
         worker_.processes[pid] = std::move(owned);
         auto built = co_await build(process, start, std::move(layout));
         if (built) built = co_await worker_.inheritance.give_kept(process, start.getNewImage());
+        if (built) co_await Timers::inherit(process, timers_of(start));
         if (!built) {
             error = built.error().message();
             if (process.host_pid > 0) {

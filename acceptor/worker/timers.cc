@@ -9,9 +9,9 @@
 #include <utility>
 
 #include "acceptor/worker/forwarding.h"
-#include "acceptor/worker/interval_timer.h"
 #include "acceptor/worker/worker.h"
 #include "monitor/tracee/cpu_timers.h"
+#include "monitor/tracee/interval_timer.h"
 #include "monitor/tracee/ptrace.h"
 
 namespace gpr::worker {
@@ -170,8 +170,7 @@ Task<std::vector<IntervalTimer>> Timers::interval_timers(RemoteProcess& process)
         for (size_t i = 0; i < calls.size() && !executor.dead(); i++) {
             auto setting = scratch.get<itimerval>(i * sizeof(itimerval));
             IntervalTimer timer{calls[i].args[0], setting.to_pass_on()};
-            bool armed = timer.setting.it_value.tv_sec != 0 || timer.setting.it_value.tv_usec != 0;
-            if (calls[i].result == 0 && armed) out->timers.push_back(timer);
+            if (calls[i].result == 0 && timer.armed()) out->timers.push_back(timer);
         }
         out->done.set(true);
     }(process.fragment, answer));

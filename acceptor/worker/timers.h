@@ -8,9 +8,11 @@
 
 #include "acceptor/worker/part.h"
 
-namespace gpr::worker {
-
+namespace gpr {
 struct IntervalTimer;
+}  // namespace gpr
+
+namespace gpr::worker {
 
 class Timers {
 public:
@@ -22,7 +24,7 @@ public:
     static void name_timer(RemoteProcess& process, RemoteThread& thread);
     // Empty if the process does not answer any more.
     Task<std::vector<IntervalTimer>> interval_timers(RemoteProcess& process);
-    // Sets the timers of the image before.
+    // Sets those of the image before, or those that the process had at home.
     static Task<void> inherit(RemoteProcess& process, std::vector<IntervalTimer> timers);
 
 private:

@@ -7,12 +7,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 #include "monitor/home/forwarded_call.h"
 #include "monitor/home/home.h"
 #include "monitor/home/main_stack.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/taken_calls.h"
+#include "monitor/tracee/interval_timer.h"
 #include "monitor/tracee/ptrace.h"
 #include "syscall/table.h"
 
@@ -78,6 +80,10 @@ Words words_of(CpuTimers::Setting setting, int64_t in_second) {
     return words;
 }
 
+uint64_t microseconds_of(timeval time) {
+    return static_cast<uint64_t>(time.tv_sec) * 1'000'000 + static_cast<uint64_t>(time.tv_usec);
+}
+
 // nullopt if the call is left to the kernel.
 std::optional<TimerCall> timer_call(const CpuTimers& timers, uint64_t number,
                                     const uint64_t* args) {
@@ -129,6 +135,34 @@ Task<void> CpuTiming::send_pending_timers(HomeProcess& process) {
         if (!(pending >> (signal - 1) & 1)) continue;
         co_await send_for_timer(process.fragment, process.pid, 0, kernels_own(signal));
     }
+}
+
+void CpuTiming::tell_timers(HomeProcess& process, NodeId node,
+                            wire::ProcessStart::Builder start) const {
+    const bool its = !home_.policy.mixed() && node == home_.policy.begins_at();
+    const auto count = its ? process.timers_taken.size() : 0;
+    auto out = start.initTimers(static_cast<unsigned>(count));
+    for (unsigned k = 0; k < count; k++) {
+        const IntervalTimer& timer = process.timers_taken[k];
+        out[k].setKind(static_cast<uint8_t>(timer.kind));
+        out[k].setLeft(microseconds_of(timer.setting.it_value));
+        out[k].setInterval(microseconds_of(timer.setting.it_interval));
+        process.has_timers_away = true;
+    }
+}
+
+void CpuTiming::take_up_timers(HomeProcess& process) {
+    const auto taken = std::exchange(process.timers_taken, {});
+    if (!home_.policy.mixed()) return;
+    for (const IntervalTimer& timer : taken) spawn(set_here(process.pid, timer));
+}
+
+Task<void> CpuTiming::set_here(pid_t pid, IntervalTimer timer) {
+    const TimerCall call{SYS_setitimer, timer.kind == ITIMER_VIRTUAL ? CpuTimers::interval_virtual
+                                                                     : CpuTimers::interval_prof};
+    const auto& [interval, left] = timer.setting;
+    Words words{interval.tv_sec, interval.tv_usec, left.tv_sec, left.tv_usec};
+    co_await use_cpu_timer(pid, call, words);
 }
 
 void CpuTiming::note_timers_away(pid_t pid) {

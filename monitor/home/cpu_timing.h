@@ -11,10 +11,12 @@
 #include <optional>
 
 #include "monitor/home/part.h"
+#include "transport/wire.h"
 
 namespace gpr {
 struct CpuClock;
 struct ForwardedCall;
+struct IntervalTimer;
 }  // namespace gpr
 
 namespace gpr::home {
@@ -31,6 +33,10 @@ public:
     Task<void> timer_call_here(HomeThread& thread, Notification n);
     void note_timer_in_bounce(const HomeThread& thread, const ForwardedCall& call);
     void watch_cpu_limit(HomeProcess& process);
+    // The interval timers that it had at rest go on: where all of its code is at the acceptor, as
+    // timers of that acceptor's kernel, else as ours.
+    void tell_timers(HomeProcess& process, NodeId node, wire::ProcessStart::Builder start) const;
+    void take_up_timers(HomeProcess& process);
     // Such a process cannot come home: Homecoming::can_leave().
     void note_timers_away(pid_t pid);
     static void name_cpu_timer(const HomeThread& thread, int signal);
@@ -44,6 +50,7 @@ private:
     Task<int64_t> use_cpu_timer(pid_t pid, const TimerCall& call, std::array<int64_t, 4>& words);
     void note_timer_call(const HomeThread& thread, uint64_t number, const uint64_t* args,
                          int64_t result, const NewTimer& made);
+    Task<void> set_here(pid_t pid, IntervalTimer timer);
     Task<void> run_cpu_timers(pid_t pid);
     Task<void> fire_cpu_timer(pid_t pid, int id, uint64_t now);
 

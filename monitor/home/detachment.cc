@@ -13,6 +13,7 @@
 #include "monitor/home/futexes.h"
 #include "monitor/home/home.h"
 #include "monitor/home/homecoming.h"
+#include "monitor/home/memory_limit.h"
 #include "monitor/home/remote_node.h"
 #include "monitor/home/resting.h"
 #include "monitor/home/returns.h"
@@ -314,11 +315,15 @@ Task<Result<void>> Detachment::leave(HomeProcess& process, Homecoming::GrownStac
     Homecoming::Remains& remains = *out;
     left_.push_back(process.pid);
     process.files_limit.restore(process.pid);
+    const pid_t pid = process.pid;
+    const auto limits = std::move(process.memory_limits);
     forget(process);
-    // The session has forgotten the process. The destructor of `cured` restores what was changed in
+    // The session has forgotten the process. The destructor of `left` restores what was changed in
     // the process and releases it.
-    Infection cured(std::move(remains.taken));
-    co_return Homecoming::cure(cured, remains);
+    Infection left(std::move(remains.taken));
+    auto cured = Homecoming::cure(left, remains);
+    restore_limits(pid, limits);
+    co_return cured;
 }
 
 void Detachment::forget(HomeProcess& process) {

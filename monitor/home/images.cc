@@ -244,6 +244,7 @@ Task<Result<void>> Images::prepare(HomeProcess& process, HomeThread& thread) {
     process.state = HomeProcess::State::split;
     if (std::exchange(thread.stop_met, false)) Signals::stop_after_all(thread);
     home_.cpu_timing.watch_cpu_limit(process);
+    home_.cpu_timing.take_up_timers(process);
     co_return Result<void>{};
 }
 
@@ -377,6 +378,7 @@ Task<Result<void>> Images::start_remotely(HomeProcess& process) {
     home_.acceptors.each([&](RemoteNode& node) {
         start.setFdBase(node.fd_base);
         start.setFdLast(node.fd_last);
+        home_.cpu_timing.tell_timers(process, node.id, start);
         tell_start(process, node, frame);
     });
     std::string error = co_await started(process.pid);

@@ -13,10 +13,6 @@
 
 namespace gpr::home {
 
-namespace {
-constexpr uint64_t largest = 256ULL << 20;  // for a stack without a limit
-}  // namespace
-
 Address MainStack::used(HomeProcess& process) {
     Fragment& fragment = *process.fragment;
     auto stack = main_stack(fragment.space);
@@ -38,7 +34,7 @@ Task<void> MainStack::fit(HomeProcess& process) {
     const auto limit = limit_of(process.pid, RLIMIT_STACK);
     if (!stack || !limit) co_return;
     Address begin = stack_floor(fragment->space, *stack, used(process),
-                                std::min<uint64_t>(limit->rlim_cur, largest));
+                                std::min<uint64_t>(limit->rlim_cur, most_room));
     if (begin > stack->begin) co_await cut(process, {stack->begin, begin});
     if (begin >= stack->begin) co_return;
     Mapping m;

@@ -10,6 +10,9 @@ namespace gpr::home {
 
 class MainStack {
 public:
+    // How much room a stack without a limit has, in bytes.
+    static constexpr uint64_t most_room = 256ULL << 20;
+
     explicit MainStack(Home& home) : home_(home) {}
 
     // How far down it has been used: pages that are here, or that an acceptor has asked for.

@@ -4,6 +4,7 @@
 
 #include <sys/resource.h>
 
+#include <map>
 #include <optional>
 
 #include "monitor/home/process.h"
@@ -13,6 +14,12 @@ namespace gpr {
 struct ForwardedCall;
 
 inline constexpr int memory_resources[] = {RLIMIT_AS, RLIMIT_DATA};
+
+// For one that is to be split, and may have set limits before: they are widened if they can be.
+// Returns how large its mailbox may be, in bytes; fails if there is no room for ours.
+Result<uint64_t> make_room_within_limits(HomeProcess& process);
+// For one that has nothing of ours in it any more: the limits that it has set.
+void restore_limits(pid_t pid, const std::map<int, rlimit>& limits);
 
 // The process whose limit the call sets or queries, 0 for the caller; nullopt if it is another
 // call.

@@ -25,6 +25,7 @@
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/cpu_timers.h"
 #include "monitor/tracee/files_limit.h"
+#include "monitor/tracee/interval_timer.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/requeued_signals.h"
 #include "monitor/tracee/resumed_wait.h"
@@ -361,8 +362,9 @@ struct HomeProcess {
     Usage used_by_children;                 // by children that it has waited for, and theirs
     std::map<pid_t, Usage> ended_children;  // by children that it has not waited for
     CpuTimers cpu_timers;
-    bool has_timers_away = false;  // an acceptor's kernel has some as well, or had
-    uint64_t cpu_timers_turn = 0;  // identifies the coroutine that runs them
+    std::vector<IntervalTimer> timers_taken;  // that it had at rest, until it is split
+    bool has_timers_away = false;             // an acceptor's kernel has some as well, or had
+    uint64_t cpu_timers_turn = 0;             // identifies the coroutine that runs them
     // Timer signals that were pending at acceptors at exec: bit n-1 is signal n.
     uint64_t pending_timers = 0;
     bool is_root = false;

@@ -17,6 +17,7 @@
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
 #include "monitor/home/images.h"
+#include "monitor/home/memory_limit.h"
 #include "monitor/home/memory_sharers.h"
 #include "monitor/home/namespaces.h"
 #include "monitor/home/remote_usage.h"
@@ -119,6 +120,9 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
     } else if (usage_.takes_stopped(thread, n)) {
         return;
     } else {
+        if (handlers_of(n.number).here == AtHome::process_state) {
+            home_.orphaned_helpers.note_prctl(n.args);
+        }
         Filters::note_native_call(thread, n);
     }
     trace::resume(thread.tid);
@@ -372,6 +376,7 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         process.threads, [](const auto& entry) { return entry.second->filtered_apart; });
     if (apart) return fail("it has a seccomp filter that would judge gpr's calls as well");
     GPR_TRY(auto taken, taken_of(pid, stopped));
+    GPR_CHECK(make_room_within_limits(process));
     MemoryState memory;
     Infection infection(std::move(taken));
     infection.serve_calls_by([this] { home_.notifier->poll(); });
@@ -383,17 +388,22 @@ Result<void> Resting::prepare_threads(HomeProcess& process, const Stopped& stopp
         }
         // Its ring's kernel is home's, which goes on writing to its memory.
         if (has_descriptor(pid, io_uring_descriptor)) return fail("it has an io_uring");
+        if (has_descriptor(pid, userfaultfd_descriptor)) return fail("it has a userfaultfd");
+        // Which would not count what is used elsewhere.
+        if (has_created_cpu_timer(pid)) return fail("it has a timer on CPU time (timer_create)");
         GPR_CHECK(infection.take_thread_state());
         GPR_CHECK(infection.unlock(memory));
         if (!process.listener) GPR_CHECK(InfectedFilters(infection).install(filter_));
         for (const auto& [tid, descriptor] : process.rest->opened) {
             if (stopped.contains(tid)) GPR_CHECK(infection.close_descriptor(descriptor));
         }
+        GPR_TRY(process.timers_taken, infection.take_cpu_timers());
         return infection.hand_over(trace::home_options);
     };
     auto ready = prepare();
     if (!ready) {
         infection.give_back();
+        restore_limits(pid, std::exchange(process.memory_limits, {}));
         report_ends(infection);
         return tl::make_unexpected(ready.error());
     }

@@ -15,7 +15,6 @@
 #include "monitor/home/home.h"
 #include "monitor/home/memory_limit.h"
 #include "monitor/home/memory_sharers.h"
-#include "monitor/home/namespaces.h"
 #include "monitor/node/huge_pages.h"
 #include "monitor/tracee/descriptor_kinds.h"
 #include "monitor/tracee/process_stat.h"
@@ -43,6 +42,12 @@ bool maps_what_cannot_go(const Home& home, const HomeProcess& process, const Not
     const bool known = statx(AT_FDCWD, path.c_str(), AT_STATX_DONT_SYNC, STATX_TYPE, &file) == 0;
     const bool of_device = known && !S_ISREG(file.stx_mode);
     return of_device || has_huge_pages(path) || maps_memory_of_split(home, process, n);
+}
+
+// pid: 0 for the caller, which rests, so that its limits are the kernel's.
+bool has_wider_limits(Home& home, pid_t pid) {
+    const HomeProcess* process = pid == 0 ? nullptr : home.find_process(pid);
+    return process && !process->rest && (process->fragment || !process->memory_limits.empty());
 }
 
 bool shares_more_than_threads(pid_t pid, const Notification& n) {
@@ -87,12 +92,10 @@ bool cannot_rest_with(Home& home, const HomeProcess& process, const Notification
         case MemoryCall::attach: return maps_memory_of_split(home, process, n);
         default: break;
     }
-    if (details_of(n.number).limit.resource >= 0) return must_widen(process, n.number, n.args);
+    if (const auto pid = limited_by(n.number, n.args)) return has_wider_limits(home, *pid);
     switch (handlers_of(n.number).here) {
         case AtHome::fork:
             return n.number == SYS_clone3 && shares_more_than_threads(process.pid, n);
-        case AtHome::children:
-            return n.number == SYS_unshare && Namespaces::changes_children(n.args[0]);
         default: return false;
     }
 }

@@ -15,6 +15,7 @@
 #include "monitor/home/failures.h"
 #include "monitor/home/filters.h"
 #include "monitor/home/home.h"
+#include "monitor/home/memory_limit.h"
 #include "monitor/home/memory_sharers.h"
 #include "monitor/home/remote_usage.h"
 #include "monitor/home/resting.h"
@@ -199,7 +200,6 @@ Result<void> Returns::can_return(const HomeProcess& process, Until until) const 
     if (main == process.threads.end() || main->second->ends()) {
         return fail("its main thread has ended");
     }
-    if (!process.memory_limits.empty()) return fail("it has a limit of memory");
     if (!process.names_told.empty() || home_.acceptor_files.may_be_open()) {
         return fail(
             "it may have files, devices or sockets of the acceptor, which cannot leave that");
@@ -424,6 +424,7 @@ Task<Result<void>> Returns::leave_stub(HomeProcess& process, Homecoming::GrownSt
     bool stopped = false;
     for (const StoppedThread& thread : infection.threads()) stopped |= thread.by_job_control;
     infection.give_back();
+    restore_limits(pid, std::exchange(process.memory_limits, {}));
     process.rest->settles = false;
     process.returns++;
     for (const Infection::End& end : infection.take_ends()) {

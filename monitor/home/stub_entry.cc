@@ -11,6 +11,7 @@
 #include "base/uapi/userfaultfd.h"
 #include "base/userfaultfd.h"
 #include "monitor/home/home.h"
+#include "monitor/home/memory_limit.h"
 #include "monitor/home/signals.h"
 #include "monitor/home/stops.h"
 #include "monitor/tracee/ptrace.h"
@@ -93,11 +94,13 @@ Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thr
     if (!instruction) co_return tl::make_unexpected(instruction.error());
     process.syscall_instruction = *instruction;
     RoomForDescriptors room(process.pid);
+    const auto most = make_room_within_limits(process);
+    if (!most) co_return tl::make_unexpected(most.error());
     Result<Files> files;
     if (home_.call_stops) {
-        files = co_await files_of_its_own(process, thread, *maps);
+        files = co_await files_of_its_own(process, thread, *maps, *most);
     } else {
-        files = co_await files_of_ours(process, thread);
+        files = co_await files_of_ours(process, thread, *most);
     }
     if (!files) co_return tl::make_unexpected(files.error());
     process.fragment = std::make_shared<Fragment>(home_.loop, process.pid, process.pid,
@@ -109,9 +112,10 @@ Task<Result<void>> StubEntry::prepare_stub(HomeProcess& process, HomeThread& thr
 }
 
 // The filter's report of a call is answered with a descriptor.
-Task<Result<StubEntry::Files>> StubEntry::files_of_ours(HomeProcess& process, HomeThread& thread) {
+Task<Result<StubEntry::Files>> StubEntry::files_of_ours(HomeProcess& process, HomeThread& thread,
+                                                        uint64_t most) {
     Files files;
-    auto box = Mailbox::create();
+    auto box = Mailbox::create(most);
     if (!box) co_return tl::make_unexpected(box.error());
     files.box = std::move(*box);
     process.mailbox_asked_for = files.box->memfd();
@@ -131,7 +135,8 @@ Task<Result<StubEntry::Files>> StubEntry::files_of_ours(HomeProcess& process, Ho
 
 // Without a filter we cannot give the process a descriptor, but can take one.
 Task<Result<StubEntry::Files>> StubEntry::files_of_its_own(HomeProcess& process, HomeThread& thread,
-                                                           const std::vector<MapsEntry>& maps) {
+                                                           const std::vector<MapsEntry>& maps,
+                                                           uint64_t most) {
     Files files;
     const auto vdso = std::ranges::find(maps, "[vdso]", &MapsEntry::name);
     if (vdso == maps.end()) co_return fail("it has no vdso, where gpr looks for an empty name");
@@ -147,7 +152,7 @@ Task<Result<StubEntry::Files>> StubEntry::files_of_its_own(HomeProcess& process,
     if (!ours || !box) co_return fail(errno, "cannot take the program's new memory");
     auto written = Mailbox::write_code(ours.get());
     if (!written) co_return tl::make_unexpected(written.error());
-    auto made = Mailbox::create(home_.loop, std::move(box));
+    auto made = Mailbox::create(home_.loop, std::move(box), most);
     if (!made) co_return tl::make_unexpected(made.error());
     files.box = std::move(*made);
     files.code = *code;

@@ -34,9 +34,10 @@ private:
         int64_t code = -1, mailbox = -1;
         std::unique_ptr<Mailbox> box;
     };
-    Task<Result<Files>> files_of_ours(HomeProcess& process, HomeThread& thread);
+    // most: how large its mailbox may be, in bytes.
+    Task<Result<Files>> files_of_ours(HomeProcess& process, HomeThread& thread, uint64_t most);
     Task<Result<Files>> files_of_its_own(HomeProcess& process, HomeThread& thread,
-                                         const std::vector<MapsEntry>& maps);
+                                         const std::vector<MapsEntry>& maps, uint64_t most);
     Task<Result<void>> enter_stub(HomeProcess& process, HomeThread& thread, const Files& files);
     Task<Result<void>> open_uffd(HomeProcess& process, HomeThread& thread);
 

@@ -117,9 +117,8 @@ private:
         const pid_t pid = infection.pid();
         GPR_TRY(auto memory, infection.read_memory());
         GPR_CHECK(check_memory(pid, memory.mappings));
-        GPR_CHECK(check_timers(pid));
-        GPR_TRY(const bool counts, infection.has_cpu_interval_timer());
-        if (counts) return has_cpu_timer(pid);
+        GPR_TRY(const auto timers, infection.take_cpu_timers());
+        if (!timers.empty() || has_created_cpu_timer(pid)) return has_cpu_timer(pid);
         const FilesLimit files = FilesLimit::of(pid, static_cast<rlim_t>(fd_base_));
         GPR_CHECK(files.check(pid));
         GPR_CHECK(infection.take_thread_state());

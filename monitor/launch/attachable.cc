@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -167,20 +166,6 @@ Failure has_cpu_timer(pid_t pid) {
         "{} has a timer on CPU time, which would not count what is used at the acceptor; begin it "
         "under 'gpr exec'",
         named(pid)));
-}
-
-// proc_pid_timers(5): CPU-time clocks are 2, 3, and negative ids, which name a process or thread.
-Result<> check_timers(pid_t pid) {
-    constexpr std::string_view clock = "ClockID:";
-    std::ifstream in(fmt::format("/proc/{}/timers", pid));
-    for (std::string line; std::getline(in, line);) {
-        if (!line.starts_with(clock)) continue;
-        const int id = std::atoi(line.c_str() + clock.size());
-        const bool of_cpu =
-            id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID;
-        if (of_cpu) return has_cpu_timer(pid);
-    }
-    return {};
 }
 
 Result<pid_t> monitor_of(pid_t pid) {

@@ -12,8 +12,6 @@ namespace gpr {
 Result<> check_attachable(pid_t pid);
 // Checks the memory of a stopped process.
 Result<> check_memory(pid_t pid, const std::vector<MappingFlags>& memory);
-// Checks the timers that a stopped process has made with timer_create.
-Result<> check_timers(pid_t pid);
 Failure has_cpu_timer(pid_t pid);
 // The monitor of the session that the process is in. Fails if there is no such process or no
 // session.

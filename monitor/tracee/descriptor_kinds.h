@@ -9,6 +9,7 @@
 namespace gpr {
 
 inline constexpr std::string_view io_uring_descriptor = "anon_inode:[io_uring]";
+inline constexpr std::string_view userfaultfd_descriptor = "anon_inode:[userfaultfd]";
 
 // Whether it is called so. False if it cannot be read. link: its name there.
 [[nodiscard]] bool is_descriptor(const std::string& link, std::string_view called);

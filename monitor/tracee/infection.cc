@@ -336,20 +336,19 @@ Result<> Infection::forget_rseq(StoppedThread& thread) {
     return {};
 }
 
-Result<bool> Infection::has_cpu_interval_timer() {
+Result<std::vector<IntervalTimer>> Infection::take_cpu_timers() {
     GPR_CHECK(open_room());
     GPR_TRY(const auto memory, RemoteMemory::open(pid_));
-    bool armed = false;
-    for (const auto which : {ITIMER_VIRTUAL, ITIMER_PROF}) {
-        itimerval timer{};
-        GPR_CHECK(
-            call(threads_.front(), SYS_getitimer, {static_cast<uint64_t>(which), room_.value}));
-        if (!memory.read_exact(room_, &timer, sizeof timer))
+    const uint64_t none = room_.value, before = none + sizeof(itimerval);
+    for (const auto kind : {ITIMER_VIRTUAL, ITIMER_PROF}) {
+        IntervalTimer timer{kind};
+        GPR_CHECK(call(threads_.front(), SYS_setitimer, {timer.kind, none, before}));
+        if (!memory.read_exact({before}, &timer.setting, sizeof timer.setting))
             return fail(EIO, "cannot read a timer");
-        armed = armed || timer.it_value.tv_sec != 0 || timer.it_value.tv_usec != 0;
+        if (timer.armed()) disarmed_.push_back(timer);
     }
     close_room();
-    return armed;
+    return disarmed_;
 }
 
 Result<Infection::Taken> Infection::hand_over(long ptrace_options) {
@@ -407,6 +406,13 @@ void Infection::tell_thread_state(StoppedThread& thread) {
 void Infection::undo() {
     close_room();
     lock_as_before();
+    const auto memory = RemoteMemory::open(pid_);
+    const bool can_arm = memory && !disarmed_.empty() && open_room();
+    for (const IntervalTimer& timer : std::exchange(disarmed_, {})) {
+        if (!can_arm || !memory->write_exact(room_, &timer.setting, sizeof timer.setting)) continue;
+        (void)call(threads_.front(), SYS_setitimer, {timer.kind, room_.value, 0});
+    }
+    close_room();
     for (StoppedThread& thread : threads_) {
         if (thread.tid != 0) tell_thread_state(thread);
     }

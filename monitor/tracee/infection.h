@@ -21,6 +21,7 @@
 #include "base/result.h"
 #include "monitor/tracee/cpu_modes.h"
 #include "monitor/tracee/files_limit.h"
+#include "monitor/tracee/interval_timer.h"
 #include "monitor/tracee/mapping_flags.h"
 #include "monitor/tracee/memory_policy.h"
 #include "monitor/tracee/remote_memory_raw.h"
@@ -58,8 +59,9 @@ public:
     // Reads what only the threads themselves can ask the kernel for: clear_child_tid, the CPU modes
     // and the memory policy. Unregisters their rseq areas.
     Result<> take_thread_state();
-    // Whether an interval timer on CPU time is armed: setitimer(2), ITIMER_VIRTUAL, ITIMER_PROF.
-    Result<bool> has_cpu_interval_timer();
+    // Disarms its interval timers on CPU time, ITIMER_VIRTUAL and ITIMER_PROF, and returns those
+    // that were armed. Armed again on release.
+    Result<std::vector<IntervalTimer>> take_cpu_timers();
     // Reads what only the kernel knows of its memory, in which nothing may change meanwhile.
     Result<MemoryState> read_memory();
     // Unlocks what mlock(2) and mlockall(2) have locked, because locked pages cannot be moved.
@@ -152,6 +154,7 @@ private:
     Address room_{};                      // memory of the process that we use for a while; 0: none
     std::vector<LockedRange> unlocked_;
     LockOfNew lock_of_new_ = LockOfNew::none;
+    std::vector<IntervalTimer> disarmed_;
     Fd listener_;  // of the filter, once it is installed
     std::function<void()> serve_;
     std::vector<End> ends_;

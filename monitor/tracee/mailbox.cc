@@ -13,7 +13,7 @@ namespace gpr {
 
 namespace {
 
-constexpr uint64_t least_slots = 16, part_of_limit = 16;
+constexpr uint64_t least_slots = 16;
 
 // In bytes.
 uint64_t own_limit(__rlimit_resource_t resource) {
@@ -21,25 +21,26 @@ uint64_t own_limit(__rlimit_resource_t resource) {
     return getrlimit(resource, &limit) == 0 ? limit.rlim_cur : RLIM_INFINITY;
 }
 
-uint64_t slots_allowed() {
-    uint64_t bytes = std::min(own_limit(RLIMIT_AS) / part_of_limit, own_limit(RLIMIT_FSIZE));
+uint64_t slots_within(uint64_t most) {
+    const uint64_t bytes =
+        std::min({Mailbox::part_of(own_limit(RLIMIT_AS)), own_limit(RLIMIT_FSIZE), most});
     return std::clamp(bytes / GPR_SLOT_STRIDE, least_slots, GPR_SLOT_COUNT);
 }
 
 }  // namespace
 
-Result<std::unique_ptr<Mailbox>> Mailbox::create() {
+Result<std::unique_ptr<Mailbox>> Mailbox::create(uint64_t most) {
     Fd fd(memfd_create("gpr-mailbox", MFD_CLOEXEC));
     if (!fd) return fail(errno, "cannot create a mailbox memfd");
-    return create(std::move(fd), nullptr);
+    return create(std::move(fd), nullptr, most);
 }
 
-Result<std::unique_ptr<Mailbox>> Mailbox::create(Loop& loop, Fd memfd) {
-    return create(std::move(memfd), &loop);
+Result<std::unique_ptr<Mailbox>> Mailbox::create(Loop& loop, Fd memfd, uint64_t most) {
+    return create(std::move(memfd), &loop, most);
 }
 
-Result<std::unique_ptr<Mailbox>> Mailbox::create(Fd fd, Loop* loop) {
-    std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_allowed(), loop));
+Result<std::unique_ptr<Mailbox>> Mailbox::create(Fd fd, Loop* loop, uint64_t most) {
+    std::unique_ptr<Mailbox> made(new Mailbox(std::move(fd), slots_within(most), loop));
     int memfd = made->memfd();
     auto size = static_cast<off_t>(made->size());
     if (ftruncate(memfd, size) != 0) {

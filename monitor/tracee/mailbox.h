@@ -20,13 +20,16 @@ class Mailbox {
 public:
     using SlotIndex = uint32_t;
 
-    // With the largest number of slots, or fewer where RLIMIT_FSIZE or our own RLIMIT_AS, which is
-    // usually the program's too, is small. Its threads park in a call that a seccomp filter
-    // reports.
-    static Result<std::unique_ptr<Mailbox>> create();
+    static constexpr uint64_t largest = GPR_SLOT_STRIDE * GPR_SLOT_COUNT;  // bytes
+    // Of an address space with this limit, the part that a mailbox may be.
+    static constexpr uint64_t part_of(uint64_t limit) { return limit / 16; }
+
+    // With the largest number of slots, or fewer where RLIMIT_FSIZE, our own RLIMIT_AS, or `most`
+    // bytes allow no more. Its threads park in a call that a seccomp filter reports.
+    static Result<std::unique_ptr<Mailbox>> create(uint64_t most = largest);
     // For threads without such a filter, which park on a futex that the loop watches. memfd: an
     // empty one, of the program's or ours.
-    static Result<std::unique_ptr<Mailbox>> create(Loop& loop, Fd memfd);
+    static Result<std::unique_ptr<Mailbox>> create(Loop& loop, Fd memfd, uint64_t most = largest);
     ~Mailbox();
     Mailbox(const Mailbox&) = delete;
     Mailbox& operator=(const Mailbox&) = delete;
@@ -71,7 +74,7 @@ public:
 private:
     Mailbox(Fd memfd, uint64_t slots, Loop* loop)
         : loop_(loop), memfd_(std::move(memfd)), slots_(slots) {}
-    static Result<std::unique_ptr<Mailbox>> create(Fd memfd, Loop* loop);
+    static Result<std::unique_ptr<Mailbox>> create(Fd memfd, Loop* loop, uint64_t most);
     [[nodiscard]] std::byte* at(SlotIndex index) const { return base_ + GPR_SLOT_STRIDE * index; }
 
     Loop* loop_;

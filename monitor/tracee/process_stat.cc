@@ -9,6 +9,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -91,6 +92,13 @@ uint64_t resident_pages(pid_t pid) {
     return resident;
 }
 
+uint64_t limited_pages(pid_t pid, int resource) {
+    uint64_t size = 0, resident = 0, shared = 0, text = 0, libraries = 0, data = 0;
+    std::ifstream(fmt::format("/proc/{}/statm", pid)) >> size >> resident >> shared >> text >>
+        libraries >> data;
+    return resource == RLIMIT_AS ? size : data;
+}
+
 std::optional<rlimit> limit_of(pid_t pid, int resource) {
     static constexpr std::array<std::string_view, RLIM_NLIMITS> names{
         "Max cpu time",       "Max file size",     "Max data size",         "Max stack size",
@@ -113,6 +121,18 @@ std::optional<rlimit> limit_of(pid_t pid, int resource) {
         return rlimit{number(soft), number(hard)};
     }
     return std::nullopt;
+}
+
+// proc_pid_timers(5): CPU-time clocks are 2, 3, and negative ids, which name a process or thread.
+bool has_created_cpu_timer(pid_t pid) {
+    constexpr std::string_view clock = "ClockID:";
+    std::ifstream in(fmt::format("/proc/{}/timers", pid));
+    for (std::string line; std::getline(in, line);) {
+        if (!line.starts_with(clock)) continue;
+        const int id = std::atoi(line.c_str() + clock.size());
+        if (id < 0 || id == CLOCK_PROCESS_CPUTIME_ID || id == CLOCK_THREAD_CPUTIME_ID) return true;
+    }
+    return false;
 }
 
 std::string descriptor_info(pid_t pid, int fd, std::string_view name) {

@@ -40,10 +40,17 @@ bool main_has_signals(pid_t pid);
 
 // How many pages of its memory are in memory here.
 uint64_t resident_pages(pid_t pid);
+// How many pages count against a limit of memory, RLIMIT_AS or RLIMIT_DATA; of data, the stacks
+// that grow as well.
+uint64_t limited_pages(pid_t pid, int resource);
 
 // RLIMIT_* of a process, even one of another user, where prlimit(2) would need CAP_SYS_RESOURCE.
 // nullopt if it is gone.
 std::optional<rlimit> limit_of(pid_t pid, int resource);
+
+// Whether timer_create(2) has made it a timer on CPU time. False if this kernel does not tell
+// (CONFIG_CHECKPOINT_RESTORE).
+bool has_created_cpu_timer(pid_t pid);
 
 // What fdinfo says of a descriptor, such as "flags:"; empty if it has none, or is closed.
 std::string descriptor_info(pid_t pid, int fd, std::string_view name);

@@ -412,10 +412,14 @@ TEST_CASE("the filter of a process at rest stops what ends its rest, and few cal
     CHECK_FALSE(ends_rest(SYS_pkey_alloc, std::array<uint64_t, 6>{}.data()));
     CHECK(action(SYS_shmat) == stop);  // a process that is split may have the segment
     CHECK_FALSE(ends_rest(SYS_shmat, std::array<uint64_t, 6>{}.data()));
-    CHECK(action(SYS_setitimer, {0}) == SECCOMP_RET_ALLOW);
-    CHECK(action(SYS_setitimer, {2}) == stop);
-    CHECK(action(SYS_prlimit64, {0, 3, 0, 0x7ffe'0000'1230}) == SECCOMP_RET_ALLOW);
-    CHECK(action(SYS_prlimit64, {0, 3, 0x7ffe'0000'1230}) == stop);
+    CHECK(action(SYS_setitimer, {2}) == SECCOMP_RET_ALLOW);  // it is taken along
+    CHECK(action(SYS_prlimit64, {0, 9, 0x7ffe'0000'1230}) == SECCOMP_RET_ALLOW);
+    CHECK(action(SYS_prlimit64, {1234, 9, 0x7ffe'0000'1230}) == stop);  // that may be split
+    CHECK(action(SYS_prctl, {36, 1}) == stop);                          // to be noted
+    CHECK_FALSE(ends_rest(SYS_prctl, std::array<uint64_t, 6>{36, 1}.data()));
+    for (const uint32_t number : {SYS_io_setup, SYS_userfaultfd, SYS_setns, SYS_unshare}) {
+        CHECK(action(number) == SECCOMP_RET_ALLOW);
+    }
     CHECK(action(SYS_rseq) == (SECCOMP_RET_ERRNO | ENOSYS));
     CHECK(action(SYS_modify_ldt) == (SECCOMP_RET_ERRNO | ENOSYS));
     for (uint32_t number : {SYS_mlock, SYS_mlockall, SYS_set_mempolicy, SYS_mbind}) {

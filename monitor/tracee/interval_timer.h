@@ -5,11 +5,15 @@
 
 #include <cstdint>
 
-namespace gpr::worker {
+namespace gpr {
 
 struct IntervalTimer {
     uint64_t kind = 0;  // ITIMER_VIRTUAL or ITIMER_PROF
     itimerval setting{};
+
+    [[nodiscard]] bool armed() const {
+        return setting.it_value.tv_sec != 0 || setting.it_value.tv_usec != 0;
+    }
 };
 
-}  // namespace gpr::worker
+}  // namespace gpr
