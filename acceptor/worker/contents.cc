@@ -18,8 +18,9 @@ using namespace std::chrono_literals;
 
 constexpr size_t most_offers = 4096;
 constexpr uint32_t piece_bytes = 512u << 10;  // the link cuts it into pieces
-// The link is for the program: what is fetched for later sessions takes a quarter of the time.
-constexpr int pause_share = 3;
+// The link, and both supervisors, are for the program: what is fetched for later sessions takes a
+// quarter of the time, and a sixteenth while the program makes calls or waits for pages.
+constexpr int pause_share = 3, pause_share_if_busy = 15;
 constexpr auto least_pause = 1ms;
 // Of larger files it must have had so large a part: libraries of many GB are mapped by programs
 // that use none of them here.
@@ -221,6 +222,7 @@ void Contents::ask() {
     content.setDigest(kj::ArrayPtr<const uint8_t>(digest.data(), digest.size()));
     asked_bytes_ = static_cast<uint32_t>(std::min<uint64_t>(piece_bytes, incoming_->missing()));
     asked_ = std::chrono::steady_clock::now();
+    work_before_ = work_so_far();
     auto wanted = content.initWanted();
     wanted.setOffset(incoming_->received());
     wanted.setBytes(asked_bytes_);
@@ -233,17 +235,25 @@ void Contents::on_piece(const Frame& frame) {
     const auto raw = frame->raw();
     if (raw.size() != std::exchange(asked_bytes_, 0u)) return fetch_next();
     const auto took = std::chrono::steady_clock::now() - asked_;
+    const auto pause = took * (work_so_far() == work_before_ ? pause_share : pause_share_if_busy);
     auto bytes = std::make_shared<std::vector<std::byte>>(raw.begin(), raw.end());
     auto appended = std::make_shared<bool>(false);
     const bool begun = thread_.run(
         [to = incoming_, bytes, appended](const auto&) { *appended = to->append(*bytes); },
-        [this, appended, took] {
+        [this, appended, pause] {
             if (!*appended) return fetch_next();
             const bool more = incoming_->missing() > 0;
-            worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause_share * took),
+            worker_.loop.after(std::max<std::chrono::nanoseconds>(least_pause, pause),
                                [this, more] { more ? ask() : check(); });
         });
     if (!begun) give_up_fetching();
+}
+
+uint64_t Contents::work_so_far() const {
+    const NodeCounts counts = worker_.counts_so_far();
+    const CallCounts& calls = counts.calls;
+    return counts.pages.faults + counts.pages.pages_out + calls.home + calls.native +
+           calls.delegated + calls.remembered;
 }
 
 // There can be no thread.

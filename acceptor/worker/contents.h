@@ -57,6 +57,8 @@ private:
     [[nodiscard]] bool is_worth_fetching(uint64_t size, const ContentDigest& digest) const;
     void look_later();
     void ask();
+    // What the program has had from this worker: calls and pages.
+    [[nodiscard]] uint64_t work_so_far() const;
     void give_up_fetching();
     void check();
     void conclude(IncomingContent::Verdict verdict);
@@ -74,6 +76,7 @@ private:
     std::chrono::milliseconds between_looks_{100};
     std::shared_ptr<IncomingContent> incoming_;  // the thread's while it has work to do with it
     std::chrono::steady_clock::time_point asked_;
+    uint64_t work_before_ = 0;  // when that was asked for
     uint32_t asked_bytes_ = 0;  // 0: nothing has been asked for
     IdleThread thread_;         // ends before what it uses
 };

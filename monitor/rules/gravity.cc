@@ -20,6 +20,7 @@ void Gravity::forwarded(Duration took) {
     // What it waits for there, such as input, would take as long if the thread were there.
     took = std::min(took, 2 * round_trip_);
     cost_ += took;
+    calls_ += took;
     waits_ += took;
 }
 
@@ -30,6 +31,7 @@ void Gravity::faulted(uint64_t page, bool was_here, Duration wait) {
     ++stalls_;
     if (missed_.size() >= most_pages) missed_.clear();
     const bool again = !missed_.insert(page).second;
+    if (!again) ++brought_;
     if (again) {
         cost_ += wait / again_share;
     } else if (was_here && last_.taken > 0) {
@@ -58,6 +60,15 @@ Gravity::Duration Gravity::patience() const {
     return std::min(once * (1U << doublings()), std::max(most_calls, most_prices * price()));
 }
 
+// Early excursions are cheap: the thread has few pages here that it needs there. If it is drawn by
+// pages, those that it has here may be ones that it does not need again.
+Gravity::Duration Gravity::price_of_pages() const {
+    if (calls_ < cost_ - calls_) return {};
+    return std::min<Duration>(2 * brought_ * wait_, most_time);
+}
+
+bool Gravity::pulls() const { return cost_ >= patience() + price_of_pages(); }
+
 void Gravity::left(Clock::time_point now) {
     left_at_ = now;
     const Duration ran = std::max(now - arrived_at_ - waits_, round_trip_);
@@ -71,6 +82,7 @@ void Gravity::arrived(Clock::time_point now, uint32_t missed) {
     if (left_at_ != Clock::time_point{}) {
         const Duration away = now - left_at_;
         missed = std::min(missed, uint32_t{most_pages});  // a number from the other node
+        brought_ -= std::min<uint64_t>(brought_, missed);
         const Duration waited = std::min(missed * wait_, away);
         shortest_ = std::min(shortest_, away - waited);
         const Duration crossing = std::min(shortest_, most_crossing * round_trip_);
@@ -82,7 +94,7 @@ void Gravity::arrived(Clock::time_point now, uint32_t missed) {
     }
     left_at_ = {};
     arrived_at_ = now;
-    cost_ = waits_ = {};
+    cost_ = calls_ = waits_ = {};
     stalls_ = 0;
     missed_.clear();
 }

@@ -4,7 +4,8 @@
 //
 // What an excursion costs is measured: the two crossings, the pages that the thread waits for
 // there, and those that it has to wait for here afterwards because the excursion took them along.
-// One that cost more than staying would have doubles the patience of the thread, another one halves
+// Who is drawn by calls would take along, and bring back, what it has waited for here. An excursion
+// that cost more than staying would have doubles the patience of the thread, another one halves
 // it. Everything is in time that the thread does not run. Pure.
 #pragma once
 
@@ -24,15 +25,17 @@ public:
     // The thread waits for a page from there. was_here: before another node took it. wait: what a
     // page takes here on average; zero if that is not known yet.
     void faulted(uint64_t page, bool was_here, Duration wait);
-    [[nodiscard]] bool pulls() const { return cost_ >= patience(); }
+    [[nodiscard]] bool pulls() const;
     // The thread should move, but its code must not leave now.
-    void kept() { cost_ = {}; }
+    void kept() { cost_ = calls_ = {}; }
 
     void left(Clock::time_point now);
     // The thread has come back, for any reason. missed: pages that it had to wait for there.
     void arrived(Clock::time_point now, uint32_t missed = 0);
     // Pages that it had to wait for here since it arrived.
     [[nodiscard]] uint32_t stalls() const { return stalls_; }
+    // Pages that it has waited for here, and has not had to wait for there since.
+    [[nodiscard]] uint64_t brought() const { return brought_; }
 
 private:
     // Of a wait for a page: it costs only once if the thread stays, unless others take it again.
@@ -54,6 +57,7 @@ private:
     [[nodiscard]] Duration price() const;
     [[nodiscard]] unsigned doublings() const;
     [[nodiscard]] Duration patience() const;
+    [[nodiscard]] Duration price_of_pages() const;
 
     Duration round_trip_ = std::chrono::microseconds(50);  // the shortest call so far
     bool has_called_ = false;
@@ -61,9 +65,11 @@ private:
 
     Clock::time_point arrived_at_{};
     Duration cost_{};   // of staying, since it arrived
+    Duration calls_{};  // of that, by calls
     Duration waits_{};  // for calls and pages, since it arrived
     uint32_t stalls_ = 0;
     std::unordered_set<uint64_t> missed_;  // since it arrived
+    uint64_t brought_ = 0;
 
     Clock::time_point left_at_{};  // when gravity moved it; zero: something else did
     double rate_ = 0;              // what staying cost before that, for each second that it ran

@@ -141,6 +141,21 @@ TEST_CASE("pages draw it as well, but each of them less than a call") {
     CHECK(stay.pages_until_drawn() == 16);
 }
 
+TEST_CASE("calls draw it less if it would take many pages along, and these back") {
+    Stay stay;
+    for (uint64_t page = 0; page < 6; page++) stay.miss(page, false);
+    stay.gravity.kept();
+    CHECK(stay.calls_until_drawn() == 4 + 6);
+    // Pages that it had to wait for there are not here any more.
+    stay.excursion(1h, 4);
+    CHECK(stay.gravity.brought() == 2);
+    // Pages draw it as if it had none.
+    Stay walks;
+    const int pages = walks.pages_until_drawn();
+    walks.gravity.kept();
+    CHECK(walks.pages_until_drawn() == pages);
+}
+
 TEST_CASE("a page that is taken again and again draws it more than new ones do") {
     Stay stay;
     int faults = 0;
