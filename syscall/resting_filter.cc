@@ -47,7 +47,7 @@ constexpr Stop stops[] = {
     {SYS_seccomp, asked},
     {SYS_prctl, asked, 0, every_bit, PR_SET_SECCOMP},
     {SYS_prctl, asked, 0, every_bit, PR_GET_SECCOMP},
-    {SYS_prctl, asked, 0, every_bit, PR_SET_CHILD_SUBREAPER},
+    {SYS_prctl, always, 0, every_bit, PR_SET_CHILD_SUBREAPER},
     // Memory that others have as well, or of which no page can be moved.
     {SYS_mmap, asked, 3, MAP_SHARED, MAP_SHARED},
     {SYS_mmap, asked, 3, MAP_HUGETLB, MAP_HUGETLB},

@@ -122,7 +122,9 @@ Task<int64_t> MemoryCalls::unmap(RemoteProcess& process, Range range) {
 }
 
 Task<void> MemoryCalls::protect_call(RemoteProcess& process, RemoteThread& thread, Notification n) {
-    if (concerns_stack(process.fragment->space, SYS_mprotect, n.args)) {
+    // What becomes writable counts as data, which a limit may refuse.
+    const bool counts = process.limits_memory && (n.args[2] & PROT_WRITE);
+    if (counts || concerns_stack(process.fragment->space, SYS_mprotect, n.args)) {
         co_await worker_.forwarding.forward(process, thread, n);
         co_return;
     }

@@ -252,7 +252,10 @@ Task<void> LocalCalls::use_call(HomeThread& thread, Notification n, SharedUse us
 
 // told: the thread's acceptor has made the call, too.
 void LocalCalls::note_modes(HomeThread& thread, uint64_t number, const uint64_t* args, bool told) {
-    if (number == SYS_prctl) home_.orphaned_helpers.note_prctl(args);
+    if (number == SYS_prctl) {
+        home_.orphaned_helpers.note_prctl(args);
+        if (args[0] == PR_SET_CHILD_SUBREAPER) thread.process->is_reaper = args[1] != 0;
+    }
     bool changed = thread.cpu_modes.note(number, args);
     if (changed && told) thread.twin(thread.node).cpu_modes = thread.cpu_modes;
 }

@@ -127,15 +127,19 @@ std::optional<MemoryLimitCall> MemoryLimitCall::widen(const HomeProcess& process
     auto arguments = arguments_of(call.number, call.made.args);
     auto resource = static_cast<__rlimit_resource>(arguments->resource);
     const auto kernels = limit_of(process.pid, resource);
-    if (!process.fragment || !kernels) return std::nullopt;
     auto seen = process.memory_limits.find(resource);
+    // A child that is not split yet has its parent's limit; at rest it has the kernel's.
+    const bool is_wide = process.fragment || seen != process.memory_limits.end();
+    if (!is_wide || !kernels) return std::nullopt;
     MemoryLimitCall limit{process.pid, resource, *kernels, std::nullopt};
     if (seen != process.memory_limits.end()) limit.before = seen->second;
     auto bytes = call.bytes(arguments->given, sizeof(rlimit));
     if (bytes.empty()) return limit;
     const rlimit& given = limit.given.emplace(bytes.get<rlimit>().to_pass_on());
     if (given.rlim_cur > given.rlim_max) return limit;  // the kernel answers EINVAL
-    uint64_t margin = margin_of(resource, process, process.fragment->mailbox().size());
+    const uint64_t margin =
+        process.fragment ? margin_of(resource, process, process.fragment->mailbox().size())
+                         : kernels->rlim_cur - std::min(seen->second.rlim_cur, kernels->rlim_cur);
     rlimit wide{wider(given.rlim_cur, margin), wider(given.rlim_max, margin)};
     // A caller that may not raise a hard limit must be able to set the one that it sees.
     if (given.rlim_max <= limit.before.rlim_max) {

@@ -374,6 +374,7 @@ struct HomeProcess {
     bool comes_home = false;     // all of it comes home: homecoming.h
     pid_t dumped_for = 0;        // the thread whose signal it dies of: core_dumps.h
     std::shared_ptr<home::DebuggedProcess> debugged;  // null: no debugger, no inherited breakpoints
+    bool is_reaper = false;                           // gets orphans: PR_SET_CHILD_SUBREAPER
     bool stays_home = false;  // in namespaces of its own, or resting.h could not split it
     int ends_begun = 0;       // threads that fetch what the kernel uses at their end
 

@@ -120,9 +120,6 @@ void Resting::on_call(HomeThread& thread, user_regs_struct regs) {
     } else if (usage_.takes_stopped(thread, n)) {
         return;
     } else {
-        if (handlers_of(n.number).here == AtHome::process_state) {
-            home_.orphaned_helpers.note_prctl(n.args);
-        }
         Filters::note_native_call(thread, n);
     }
     trace::resume(thread.tid);

@@ -210,6 +210,8 @@ Result<void> Returns::can_return(const HomeProcess& process, Until until) const 
     for (const auto& [tid, thread] : process.threads) {
         if (!thread->memory_policy.empty()) return fail("it has a memory policy");
     }
+    // At rest its waits are the kernel's, and would find gpr's helpers.
+    if (until == Until::needed_again && process.is_reaper) return fail("it is a subreaper");
     const Mapping* stays = until == Until::needed_again ? memory_that_stays(process) : nullptr;
     if (stays) {
         return fail(fmt::format(
