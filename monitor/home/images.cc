@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <utility>
 
 #include "base/log.h"
 #include "monitor/home/affinity.h"
@@ -169,6 +170,8 @@ Task<void> Images::begin_at_rest(HomeProcess& process) {
         home_.outputs.user().doing("");
         spdlog::info("process {} begins at home: {}", process.pid, executable_of(process.pid));
     }
+    // Those of a child that was to be split: its parent's, with room for ours.
+    restore_limits(process.pid, std::exchange(process.memory_limits, {}));
     home_.resting.begin(process);
     co_await meet_sharers(home_, process);
 }

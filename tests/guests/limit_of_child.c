@@ -55,8 +55,29 @@ static void check(const char* name, int resource) {
     CHECK_EQ(setrlimit(resource, &limit), 0);
 }
 
-int main(void) {
+// A child of one that has computed for a while executes a program at once.
+static void check_exec(const char* program) {
+    struct rlimit limit = {700L * MIB, RLIM_INFINITY};
+    CHECK_EQ(setrlimit(RLIMIT_AS, &limit), 0);
+    guest_compute(100);
+    fflush(stdout);
+    pid_t pid = fork();
+    if (pid == 0) {
+        execl("/proc/self/exe", program, "exec", (char*)NULL);
+        _exit(1);
+    }
+    int status;
+    CHECK_EQ(waitpid(pid, &status, 0), pid);
+    CHECK_EQ(status, 0);
+}
+
+int main(int argc, char** argv) {
+    if (argc > 1) {
+        child(argv[1], RLIMIT_AS, 1);
+        return 0;
+    }
     check("address space", RLIMIT_AS);
     check("data", RLIMIT_DATA);
+    check_exec(argv[0]);
     return guest_passed();
 }
