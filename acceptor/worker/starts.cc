@@ -61,6 +61,8 @@ timeval time_of(uint64_t microseconds) {
 std::vector<IntervalTimer> timers_of(wire::ProcessStart::Reader start) {
     std::vector<IntervalTimer> timers;
     for (const auto timer : start.getTimers()) {
+        const bool counts = timer.getKind() == ITIMER_VIRTUAL || timer.getKind() == ITIMER_PROF;
+        if (!counts || timers.size() == 2) continue;  // home has one of each at most
         timers.push_back(
             {timer.getKind(), {time_of(timer.getInterval()), time_of(timer.getLeft())}});
     }

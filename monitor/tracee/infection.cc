@@ -406,13 +406,14 @@ void Infection::tell_thread_state(StoppedThread& thread) {
 void Infection::undo() {
     close_room();
     lock_as_before();
-    const auto memory = RemoteMemory::open(pid_);
-    const bool can_arm = memory && !disarmed_.empty() && open_room();
-    for (const IntervalTimer& timer : std::exchange(disarmed_, {})) {
-        if (!can_arm || !memory->write_exact(room_, &timer.setting, sizeof timer.setting)) continue;
-        (void)call(threads_.front(), SYS_setitimer, {timer.kind, room_.value, 0});
+    if (!disarmed_.empty() && open_room()) {
+        const auto memory = RemoteMemory::open(pid_);
+        for (const auto& [kind, setting] : std::exchange(disarmed_, {})) {
+            if (!memory || !memory->write_exact(room_, &setting, sizeof setting)) continue;
+            (void)call(threads_.front(), SYS_setitimer, {kind, room_.value, 0});
+        }
+        close_room();
     }
-    close_room();
     for (StoppedThread& thread : threads_) {
         if (thread.tid != 0) tell_thread_state(thread);
     }
