@@ -79,10 +79,10 @@ void Gravity::arrived(Clock::time_point now, uint32_t missed) {
     price_ = price();
     doublings_ = doublings();
     last_ = {};
-    missed = std::min(missed, uint32_t{most_pages});  // a number from the other node
-    brought_ -= std::min<uint64_t>(brought_, missed);
     if (left_at_ != Clock::time_point{}) {
         const Duration away = now - left_at_;
+        missed = std::min(missed, uint32_t{most_pages});  // a number from the other node
+        brought_ -= std::min<uint64_t>(brought_, missed);
         const Duration waited = std::min(missed * wait_, away);
         shortest_ = std::min(shortest_, away - waited);
         const Duration crossing = std::min(shortest_, most_crossing * round_trip_);

@@ -34,7 +34,7 @@ public:
     void arrived(Clock::time_point now, uint32_t missed = 0);
     // Pages that it had to wait for here since it arrived.
     [[nodiscard]] uint32_t stalls() const { return stalls_; }
-    // Pages that it has waited for here, and has not had to wait for there since.
+    // Pages that it has waited for here, without those that gravity's excursions had to wait for.
     [[nodiscard]] uint64_t brought() const { return brought_; }
 
 private:

@@ -149,8 +149,6 @@ TEST_CASE("calls draw it less if it would take many pages along, and these back"
     // Pages that it had to wait for there are not here any more.
     stay.excursion(1h, 4);
     CHECK(stay.gravity.brought() == 2);
-    stay.gravity.arrived(stay.now, 1);  // also if it was called there
-    CHECK(stay.gravity.brought() == 1);
     // Pages draw it as if it had none.
     Stay walks;
     const int pages = walks.pages_until_drawn();
